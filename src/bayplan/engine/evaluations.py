@@ -213,10 +213,10 @@ class EvaluationCache:
 
     def _renew_state(self, found: AnyEvaluation) -> bool:
         """Prepare the state again if it depends on what has changed; returns whether it was."""
-        index, rule, peer_index = self._index, found.rule, self._index.peer_index
+        index, rule, owner_rules = self._index, found.rule, self._index.peer_index.owner_rules
         is_stale = rule.prepared_for_targets and found.targets_generation != index.targets_generation
-        if not is_stale and rule.prepared_for_owners and found.owners_generation != peer_index.generation:
-            changed = peer_index.owned_terms_changed_since(found.owners_generation)
+        if not is_stale and rule.prepared_for_owners and found.owners_generation != owner_rules.generation:
+            changed = owner_rules.changed_since(found.owners_generation)
             is_stale = changed is None or any(rule.concerns(found.state, term, index) for term in changed)
         if is_stale:
             before, found.state = found.state, rule.prepare(found.part, index)
@@ -225,7 +225,7 @@ class EvaluationCache:
 
     def _note_position(self, found: AnyEvaluation) -> None:
         found.targets_generation = self._index.targets_generation
-        found.owners_generation = self._index.peer_index.generation
+        found.owners_generation = self._index.peer_index.owner_rules.generation
         found.cursor = self._index.journal.end
 
     def clear(self) -> None:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from bayplan.indexing.owner_rules import OwnerRule
 from bayplan.indexing.term_lookup import NAMESPACE, NAMESPACE_LABEL, required_values
-from bayplan.indexing.term_table import Counter, Mention, OwnerRule
+from bayplan.indexing.term_table import Counter, Mention
 from bayplan.model.labels import Labels
 from bayplan.model.terms import AffinityTerms, PeerTerm
 from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey

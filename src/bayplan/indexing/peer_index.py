@@ -8,10 +8,9 @@ key is first named.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 
 import msgspec
 
@@ -26,8 +25,9 @@ from bayplan.indexing.classes import (
     WorkloadClass,
     members_of,
 )
+from bayplan.indexing.owner_rules import OwnerRule, OwnerRules, Role
 from bayplan.indexing.slots import ValueColumn
-from bayplan.indexing.term_table import Counter, Mention, OwnerRule, Reach, Role, TermEntry, TermTable
+from bayplan.indexing.term_table import Counter, Mention, Reach, TermEntry, TermTable
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm, ResolvedTerm, resolve
@@ -36,7 +36,6 @@ from bayplan.model.workloads import Workload, WorkloadKey
 Counters = dict[Counter, None]  # an ordered set
 
 NO_LABELS: Labels = {}
-MAX_NOTED_TERMS = 64  # changed terms that are compared with a state one by one
 MAX_VISIBLE_ENTRIES = 8192  # label sets whose visible labels are cached
 
 
@@ -49,22 +48,17 @@ class _OwnedTerms(msgspec.Struct):
 
 @dataclass(slots=True, eq=False)
 class PeerIndex:
-    """`generation` changes with the set of owner rules, so that rule states know when to read it again."""
-
     semantics: Semantics
     _column: Callable[[str], ValueColumn]
     namespaces: dict[str, Labels] = field(default_factory=dict)
     records: dict[WorkloadKey, PlacedWorkload] = field(default_factory=dict)
-    generation: int = 0
-    n_owner_rules: int = 0
+    owner_rules: OwnerRules = field(default_factory=OwnerRules)
     terms: TermTable = field(default_factory=TermTable)
     classes: ClassTable = field(default_factory=ClassTable)
     label_sets: LabelSets = field(default_factory=LabelSets)
     # Called with the rows in the pod table of workloads that change their class, and the id of the new class.
     moved: Callable[[list[int], int], None] | None = None
     _owned: dict[tuple[str, AffinityTerms], _OwnedTerms] = field(default_factory=dict)
-    # The terms of the owner rules that came or went with the last changes of `generation`.
-    _owned_terms: deque[PeerTerm] = field(default_factory=lambda: deque(maxlen=MAX_NOTED_TERMS))
     _visible: BoundedCache[tuple[VisibleLabels, frozenset[str]], VisibleLabels] = field(default_factory=BoundedCache)
     _visible_generation: int = -1
 
@@ -100,20 +94,13 @@ class PeerIndex:
         namespace_labels = self.namespaces.get(cls.namespace, NO_LABELS)
         return term.matches(cls.labels, cls.namespace, namespace_labels, terminating=cls.terminating)
 
-    def terms_for(self, labels: Labels, namespace: str) -> Iterator[TermEntry]:
-        """The terms in use that may match a workload: each once, and every term that does match."""
-        return self.terms.lookup.find(labels, namespace, self.namespaces.get(namespace, NO_LABELS))
-
-    def owner_rules(self, labels: Labels, namespace: str) -> Iterator[OwnerRule]:
+    def matching_owner_rules(self, labels: Labels, namespace: str) -> Iterator[OwnerRule]:
         """The terms of placed workloads that match an incoming workload with these labels."""
-        for entry in self.terms_for(labels, namespace):
-            if entry.owner_rules and self.matches(entry.term, labels, namespace):
-                yield from entry.owner_rules.values()
+        return self.owner_rules.matching(labels, namespace, self.namespaces.get(namespace, NO_LABELS))
 
-    def owned_terms_changed_since(self, generation: int) -> list[PeerTerm] | None:
-        """The terms of owner rules that came or went since a generation; None if they are many, or not known."""
-        n = self.generation - generation
-        return list(islice(reversed(self._owned_terms), n)) if n <= len(self._owned_terms) else None
+    def summed_owner_rules(self, labels: Labels, namespace: str) -> Iterator[tuple[OwnerRule, Reach]]:
+        """The same, where terms that differ only in what they exclude are one, each with the reach of its owners."""
+        return self.owner_rules.summed(labels, namespace, self.namespaces.get(namespace, NO_LABELS))
 
     def peers(self, term: PeerTerm, slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
         """The placed workloads that a term matches on these targets, by name: evidence, not for the fast path."""
@@ -158,6 +145,8 @@ class PeerIndex:
         column = self._column(keys[0] if len(keys) == 1 else TARGET)
         counter = entry.matches.get(column.key)
         if counter is None:
+            if not entry.matches:
+                self.terms.counted.add(entry.term, entry)
             counter = entry.matches[column.key] = Counter(column)
             for cls in self.classes.candidates(entry.term):
                 if self.class_matches(entry.term, cls):
@@ -191,7 +180,8 @@ class PeerIndex:
         for counter in cls.matched:
             counter.add(slots, +1)
         for rule in cls.owner_rules:
-            rule.reach.counter.add(slots, +1)
+            for counter in rule.counters:
+                counter.add(slots, +1)
         return cls
 
     def leave(self, record: PlacedWorkload) -> WorkloadClass:
@@ -217,7 +207,8 @@ class PeerIndex:
         for counter in cls.matched:
             counter.add(slots, -1)
         for rule in cls.owner_rules:
-            rule.reach.counter.add(slots, -1)
+            for counter in rule.counters:
+                counter.add(slots, -1)
         if not cls.n_members:
             self._drop(cls)
         return cls
@@ -230,24 +221,23 @@ class PeerIndex:
             self.namespaces[name] = labels
         if not self.terms.n_by_namespace_labels:
             return
-        self.generation += 1
-        self._owned_terms.clear()  # before this change, any of them may have matched others
+        self.owner_rules.change_all()
         for cls in self.classes.in_namespace(name):
             matched, owner_rules = cls.matched, cls.owner_rules
             cls.matched = self._matched_by(cls)
             self._recount(cls, matched, cls.matched)
             # Whether an owner matches its own term may depend on the labels of its namespace too.
             cls.owner_rules = self._owner_rules(cls)
-            before, after = (dict.fromkeys(r.reach.counter for r in rules) for rules in (owner_rules, cls.owner_rules))
-            self._recount(cls, before, after)
+            self._recount(cls, _counters_of(owner_rules), _counters_of(cls.owner_rules))
             self._release_owner_rules(owner_rules)
 
-    def _recount(self, cls: WorkloadClass, before: Counters, after: Counters) -> None:
-        """Count the members of the class in other counters than before."""
-        for counter in before.keys() - after.keys():
-            self._count_members(cls, counter, -1)
-        for counter in after.keys() - before.keys():
-            self._count_members(cls, counter, +1)
+    def _recount(self, cls: WorkloadClass, before: Iterable[Counter], after: Iterable[Counter]) -> None:
+        """Count the members of the class in other counters than before; one may be listed more than once."""
+        change = Tally(iter(after))
+        change.subtract(iter(before))
+        for counter, times in change.items():
+            if times:
+                self._count_members(cls, counter, times)
 
     # Classes
 
@@ -304,9 +294,7 @@ class PeerIndex:
                 reach = Reach(counter, use.keys, tuple(map(self._column, use.keys)))
                 source = use.source
                 rule = OwnerRule(role, entry, source, reach, source.weight, source.limit, self_matching)
-                entry.owner_rules[key] = rule
-                self.n_owner_rules += 1
-                self._note_owned(entry.term)
+                self.owner_rules.add(rule)
             rule.uses += 1
             rules.append(rule)
         return rules
@@ -315,19 +303,14 @@ class PeerIndex:
         for rule in rules:
             rule.uses -= 1
             if not rule.uses:
-                rule.entry.owner_rules = {k: r for k, r in rule.entry.owner_rules.items() if r is not rule}
-                self.n_owner_rules -= 1
-                self._note_owned(rule.entry.term)
-
-    def _note_owned(self, term: PeerTerm) -> None:
-        self.generation += 1
-        self._owned_terms.append(term)
+                self.owner_rules.remove(rule)
 
     def _matched_by(self, cls: WorkloadClass) -> Counters:
+        namespace_labels = self.namespaces.get(cls.namespace, NO_LABELS)
         return {
             counter: None
-            for entry in self.terms_for(cls.labels, cls.namespace)
-            if entry.matches and self.class_matches(entry.term, cls)
+            for entry in self.terms.counted.find(cls.labels, cls.namespace, namespace_labels)
+            if self.class_matches(entry.term, cls)
             for counter in entry.matches.values()
         }
 
@@ -427,3 +410,7 @@ class PeerIndex:
             self.moved([record.row for record in records], other.id)
         if not cls.n_members:
             self._drop(cls)
+
+
+def _counters_of(rules: Iterable[OwnerRule]) -> list[Counter]:
+    return [counter for rule in rules for counter in rule.counters]

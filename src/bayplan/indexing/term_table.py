@@ -7,10 +7,10 @@ dropped with its last use. Knows nothing of what the counts are used for.
 
 from __future__ import annotations
 
-import enum
 from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -19,14 +19,16 @@ from numpy.typing import NDArray
 from bayplan.indexing.slots import ABSENT, At, ValueColumn
 from bayplan.indexing.term_lookup import TermLookup
 from bayplan.model.reasons import Mask, Slots
-from bayplan.model.terms import PeerTerm, PodTerm
+from bayplan.model.terms import PeerTerm
+
+if TYPE_CHECKING:
+    from bayplan.indexing.owner_rules import OwnerRule, OwnerRuleKey
 
 # A counter keeps a dense array once one domain in this many is occupied; with fewer it costs more than it saves.
 DENSE_SHARE = 16
 MAX_SINGLE_TARGETS = 16  # up to so many targets, plain integers are faster than arrays
 
 Mention = tuple[str, str | None]  # (key, value), or (key, None) for any value
-OwnerRuleKey = tuple["Role", tuple[str, ...], int, int, bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -34,12 +36,13 @@ class Counter:
     """
     Distinct workloads per domain of one topology key, and `anywhere`, which includes targets without the label.
 
-    `by_domain` is sparse; a dense copy exists only while many domains are occupied.
+    `by_domain` is sparse, and `n_in_domains` its sum; a dense copy exists only while many domains are occupied.
     """
 
     column: ValueColumn
     by_domain: dict[int, int] = field(default_factory=dict)
     anywhere: int = 0
+    n_in_domains: int = 0
     _dense: NDArray[np.int64] | None = None
 
     def add(self, slots: tuple[int, ...], change: int) -> None:
@@ -70,6 +73,7 @@ class Counter:
             self._bump(domain, sign * number)
 
     def _bump(self, domain: int, change: int) -> None:
+        self.n_in_domains += change
         count = self.by_domain.get(domain, 0) + change
         if count:
             self.by_domain[domain] = count
@@ -113,26 +117,52 @@ class Reach(msgspec.Struct, eq=False):
 
     With one topology key, the counter counts by the domains of that key. With several (the empty topology
     key of the preset `design`), it counts by target, and each workload in the union of its domains counts once.
+
+    `others` are further counters of the same column, each with its sign: "all but those" is counted as all less those.
     """
 
     counter: Counter
     keys: tuple[str, ...]
     columns: tuple[ValueColumn, ...]
+    others: tuple[tuple[Counter, int], ...] = ()
 
     @property
     def occupied(self) -> bool:
         """Whether any domain has a counted workload."""
-        return bool(self.counter.by_domain)
+        n_in_domains = self.counter.n_in_domains
+        for counter, sign in self.others:
+            n_in_domains += sign * counter.n_in_domains
+        return n_in_domains > 0
+
+    @property
+    def anywhere(self) -> int:
+        """How many workloads are counted, on targets without the label too."""
+        return self.counter.anywhere + sum([sign * counter.anywhere for counter, sign in self.others])
+
+    def by_domain(self) -> Mapping[int, int]:
+        """The domains that have counted workloads, with their counts; read it before the next change."""
+        if not self.others:
+            return self.counter.by_domain
+        summed = dict(self.counter.by_domain)
+        for counter, sign in self.others:
+            for domain, count in counter.by_domain.items():
+                summed[domain] = summed.get(domain, 0) + sign * count
+        return {domain: count for domain, count in summed.items() if count}
+
+    def _array(self) -> NDArray[np.int64]:
+        if not self.others:
+            return self.counter.array()
+        return sum_by_domain(self.counter.column.n_domains, ((self.counter, 1), *self.others))
 
     def counts(self, at: At, only: Mask | None = None) -> NDArray[np.int64]:
         """The count for each target, shape (n,); `only` is a mask of the targets whose workloads count."""
         if len(self.columns) == 1:
-            counts = self.columns[0].gather(self.counter.array(), at)
+            counts = self.columns[0].gather(self._array(), at)
             # All targets of a domain have the same count, so the mask of this target is that of the counted ones.
             return counts if only is None else np.where(only[at], counts, 0)
         by_slot = np.zeros(len(self.columns[0].of_slot), np.int64)
         targets = self.counter.column
-        for domain, count in self.counter.by_domain.items():
+        for domain, count in self.by_domain().items():
             slot = int(targets.slots_in(domain)[0])
             if only is None or only[slot]:
                 by_slot[self.slots_sharing_domains(slot)] += count
@@ -149,8 +179,12 @@ class Reach(msgspec.Struct, eq=False):
             return int(self.counts(np.array([slot]))[0])
         column, by_domain = self.columns[0], self.counter.by_domain
         if slot in column.further:
-            return max(by_domain.get(domain, 0) for domain in column.domains(slot))
-        return by_domain.get(column.at[slot], 0)
+            return max(self.by_domain().get(domain, 0) for domain in column.domains(slot))
+        domain = column.at[slot]
+        count = by_domain.get(domain, 0)
+        for counter, sign in self.others:
+            count += sign * counter.by_domain.get(domain, 0)
+        return count
 
     def is_present(self, slot: int) -> bool:
         """Whether one target has a label of any of the keys."""
@@ -169,28 +203,6 @@ class Reach(msgspec.Struct, eq=False):
         if len(pieces) == 1:
             return pieces[0]
         return np.unique(np.concatenate(pieces)) if pieces else np.zeros(0, np.intp)
-
-
-class Role(enum.Enum):
-    """The field of the owner's pod spec that a term is from; it applies to incoming workloads that the term matches."""
-
-    REQUIRED = "requiredAffinity"
-    ANTI_REQUIRED = "requiredAntiAffinity"
-    PREFERRED = "preferredAffinity"
-    ANTI_PREFERRED = "preferredAntiAffinity"
-
-
-class OwnerRule(msgspec.Struct, eq=False):
-    """A term of placed workloads; `reach` counts its owners. `self_matching`: the owners match their own term."""
-
-    role: Role
-    entry: TermEntry
-    source: PodTerm
-    reach: Reach
-    weight: int
-    limit: int
-    self_matching: bool
-    uses: int = 0
 
 
 class TermEntry(msgspec.Struct, eq=False):
@@ -213,7 +225,7 @@ class TermTable(msgspec.Struct, eq=False):
     mentioned: Tally[Mention] = msgspec.field(default_factory=Tally)
     mentions_generation: int = 0  # changes whenever something is mentioned for the first time, or no longer
     n_by_namespace_labels: int = 0  # terms that select namespaces by their labels
-    lookup: TermLookup[TermEntry] = msgspec.field(default_factory=TermLookup)
+    counted: TermLookup[TermEntry] = msgspec.field(default_factory=TermLookup)  # the terms whose matches are counted
     _entries: dict[PeerTerm, TermEntry] = {}
 
     def __len__(self) -> int:
@@ -225,7 +237,6 @@ class TermTable(msgspec.Struct, eq=False):
         new: list[Mention] = []
         if entry is None:
             entry = self._entries[term] = TermEntry(term)
-            self.lookup.add(term, entry)
             self.n_by_namespace_labels += any(part.namespace_selector is not None for part in term.parts)
             for mention in mentions_of(term):
                 self.mentioned[mention] += 1
@@ -241,7 +252,8 @@ class TermTable(msgspec.Struct, eq=False):
         if entry.uses:
             return None
         del self._entries[entry.term]
-        self.lookup.remove(entry.term)
+        if entry.matches:
+            self.counted.remove(entry.term)
         self.n_by_namespace_labels -= any(part.namespace_selector is not None for part in entry.term.parts)
         dropped = []
         for mention in mentions_of(entry.term):

@@ -14,11 +14,12 @@ import numpy as np
 from bayplan.caching import BoundedCache
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.journal import Change, ChangeType
+from bayplan.indexing.owner_rules import OwnerRule, Role
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
-from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
+from bayplan.indexing.term_table import Reach, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Scores
-from bayplan.model.terms import PeerTerm, resolve
+from bayplan.model.terms import PeerTerm, resolve, signed_terms
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.inter_pod_affinity import evidence, preemption, remedies
@@ -37,6 +38,7 @@ from bayplan.rules.inter_pod_affinity.state import (
     RequiredAffinity,
     first_by_term,
     has_few_domains,
+    in_detail,
     meets_affinity,
     reaches_of,
     rejected_by_existing,
@@ -118,8 +120,13 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         held: list[TermEntry] = []
 
         def reach(term: PeerTerm, keys: tuple[str, ...]) -> Reach:
-            held.append(peer_index.hold(term))
-            return peer_index.match_reach(held[-1], keys)
+            found: list[tuple[Reach, int]] = []
+            for one, sign in signed_terms(term):
+                held.append(peer_index.hold(one))
+                found.append((peer_index.match_reach(held[-1], keys), sign))
+            first = found[0][0]
+            first.others = tuple([(one.counter, sign) for one, sign in found[1:]])
+            return first
 
         own = resolve(part.affinity, part.namespace, semantics, incoming=True)
         required = []
@@ -136,12 +143,18 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         scoring = self._scoring_roles(part, index)
         rejecting: list[ExistingPodTerm] = []
         scored: list[ExistingPodTerm] = []
-        for rule in list(peer_index.owner_rules(labels, part.namespace)):  # a list, as holding terms adds to the table
+        # What a term of existing pods does may depend on how many pods match it, so that no sum of terms will do.
+        summed = not semantics.neighbours_count_when_changed
+        if summed:
+            existing = list(peer_index.summed_owner_rules(labels, part.namespace))
+        else:
+            existing = [(rule, rule.reach) for rule in peer_index.matching_owner_rules(labels, part.namespace)]
+        for rule, owners in existing:
             rejects = rule.role is Role.ANTI_REQUIRED
             if rejects or rule.role in scoring:
                 compares = rule.limit > 0 if rejects else semantics.neighbours_count_when_changed
                 matches = reach(rule.entry.term, rule.reach.keys) if compares else None
-                (rejecting if rejects else scored).append(ExistingPodTerm(rule, matches))
+                (rejecting if rejects else scored).append(ExistingPodTerm(rule, owners, matches))
         return InterPodAffinityState(
             part,
             tuple(required),
@@ -190,19 +203,19 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             return effects
 
         for existing in state.existing_anti_affinity:
-            of(existing.rule.reach).rejected.update(existing.rule.reach.counter.by_domain)
+            of(existing.owners).rejected.update(existing.owners.by_domain())
         for term in state.required_anti_affinity:
-            limit, by_domain = term.use.limit, term.reach.counter.by_domain
+            limit, by_domain = term.use.limit, term.reach.by_domain()
             over = by_domain if not limit else [domain for domain, count in by_domain.items() if count > limit]
             of(term.reach).rejected.update(over)
         for required, first in zip(state.required_affinity, first_by_term(state), strict=True):
             if first:
                 of(required.reach).rejected.add(ABSENT)
             else:
-                of(required.reach).leave(set(required.reach.counter.by_domain))
+                of(required.reach).leave(set(required.reach.by_domain()))
         for reach, weight in self._scored(state):
             raw = of(reach).raw
-            for domain, count in reach.counter.by_domain.items():
+            for domain, count in reach.by_domain().items():
                 raw[domain] = raw.get(domain, 0) + weight * count
         return list(found.values())
 
@@ -213,7 +226,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         for term in state.preferred_anti_affinity:
             yield term.reach, -term.use.weight
         for existing in state.existing_scores:
-            yield existing.rule.reach, self._weight_of(existing.rule)
+            yield existing.owners, self._weight_of(existing.rule)
 
     def domain_column(self, state: InterPodAffinityState, index: PlacementIndex) -> ValueColumn | None:
         return common_column((column for reach in reaches_of(state) for column in reach.columns), index)
@@ -225,7 +238,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         # The check that kube-scheduler makes first comes last, so that its code overwrites the others.
         if state.existing_anti_affinity:
             existing = state.existing_anti_affinity
-            rejected = sum_of_counts(((one.rule.reach, 1) for one in existing if one.matches is None), at) > 0
+            rejected = sum_of_counts(((one.owners, 1) for one in existing if one.matches is None), at) > 0
             for one in existing:
                 if one.matches is not None:
                     rejected = rejected | rejected_by_existing(one, at)
@@ -251,13 +264,13 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             counts = term.reach.counts(at)
             raw += term.use.weight * (1 - np.minimum(counts, 1) if once else -counts)
         raw += sum_of_counts(
-            ((one.rule.reach, self._weight_of(one.rule)) for one in state.existing_scores if one.matches is None), at
+            ((one.owners, self._weight_of(one.rule)) for one in state.existing_scores if one.matches is None), at
         )
         for existing in state.existing_scores:
             if existing.matches is not None:
                 # In the design document only owners without a match count; an owner is not its own peer.
                 rule, only = existing.rule, existing.matches.counts(ALL) - existing.rule.self_matching <= 0
-                raw += self._weight_of(rule) * rule.reach.counts(at, only=only)
+                raw += self._weight_of(rule) * existing.owners.counts(at, only=only)
         return raw
 
     def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
@@ -272,7 +285,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             return None
         code = raw = 0
         for existing in state.existing_anti_affinity:
-            if existing.rule.reach.count_at(slot):
+            if existing.owners.count_at(slot):
                 code = EXISTING_ANTI_AFFINITY_CODE
         for term in state.required_anti_affinity:
             if term.reach.count_at(slot) > term.use.limit:
@@ -290,7 +303,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             count = term.reach.count_at(slot)
             raw += term.use.weight * (1 - min(count, 1) if once else -count)
         for existing in state.existing_scores:
-            raw += self._weight_of(existing.rule) * existing.rule.reach.count_at(slot)
+            raw += self._weight_of(existing.rule) * existing.owners.count_at(slot)
         return code, raw
 
     def touched(self, state: InterPodAffinityState, change: Change, index: PlacementIndex) -> Touched:
@@ -324,18 +337,18 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
         del workload
-        return evidence.failures(state, slot, index)
+        return evidence.failures(in_detail(state, index), slot, index)
 
     def remedies(
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Alternatives]:
-        return remedies.alternatives(state, workload, slot, index)
+        return remedies.alternatives(in_detail(state, index), workload, slot, index)
 
     def eviction_effect(
         self, state: InterPodAffinityState, codes: Codes | None, preemptor: Preemptor
     ) -> EvictionEffect:
         del codes
-        return preemption.eviction_effect(state, preemptor)
+        return preemption.eviction_effect(in_detail(state, preemptor.index), preemptor)
 
     def _weight_of(self, rule: OwnerRule) -> int:
         """What one existing pod with this term adds to the score."""

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from bayplan.caching import BoundedCache
 from bayplan.indexing.classes import VisibleLabels
+from bayplan.indexing.owner_rules import OwnerRule, Role
+from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
-from bayplan.indexing.term_table import Counter, OwnerRule, Reach, TermEntry, sum_by_domain
+from bayplan.indexing.term_table import Counter, Reach, TermEntry, sum_by_domain
 from bayplan.model.reasons import Mask, Reason, StatusCode
 from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerm
 
@@ -61,9 +63,14 @@ class CountedTerm(msgspec.Struct, frozen=True):
 
 
 class ExistingPodTerm(msgspec.Struct, frozen=True):
-    """A term of placed workloads, and how many pods match it, where that makes a difference."""
+    """
+    A term of placed workloads, its owners, and how many pods match it, where that makes a difference.
+
+    It may stand for many terms that differ only in the values that they exclude; then the owners are those of all.
+    """
 
     rule: OwnerRule
+    owners: Reach
     matches: Reach | None
 
 
@@ -101,7 +108,7 @@ def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
     if not terms:
         return ()
     if terms[0].own_reach is not None:
-        return tuple([t.self_matching and t.own_reach is not None and t.own_reach.counter.anywhere == 0 for t in terms])
+        return tuple([t.self_matching and t.own_reach is not None and t.own_reach.anywhere == 0 for t in terms])
     first = True
     for term in terms:
         first = first and term.self_matching and not term.reach.occupied
@@ -112,11 +119,11 @@ def rejected_by_existing(existing: ExistingPodTerm, at: At) -> Mask:
     """Where the pod would give an owner of the anti-affinity term more matches than its limit allows."""
     rule = existing.rule
     if existing.matches is None:
-        rejected: Mask = rule.reach.counts(at) > 0
+        rejected: Mask = existing.owners.counts(at) > 0
         return rejected
     # The owner itself is not counted, the incoming pod is.
     exceeded = existing.matches.counts(ALL) - rule.self_matching + 1 > rule.limit
-    return rule.reach.counts(at, only=exceeded) > 0
+    return existing.owners.counts(at, only=exceeded) > 0
 
 
 def sum_of_counts(weighted: Iterable[tuple[Reach, int]], at: At) -> NDArray[np.int64]:
@@ -126,12 +133,29 @@ def sum_of_counts(weighted: Iterable[tuple[Reach, int]], at: At) -> NDArray[np.i
     for reach, weight in weighted:
         if len(reach.columns) == 1 and not reach.columns[0].further:
             column = reach.columns[0]
-            by_column.setdefault(column.key, (column, []))[1].append((reach.counter, weight))
+            counters = by_column.setdefault(column.key, (column, []))[1]
+            counters.append((reach.counter, weight))
+            counters += [(counter, sign * weight) for counter, sign in reach.others]
         else:
             total = total + weight * reach.counts(at)
     for column, counters in by_column.values():
         total = total + column.gather(sum_by_domain(column.n_domains, counters), at)
     return total
+
+
+def in_detail(state: InterPodAffinityState, index: PlacementIndex) -> InterPodAffinityState:
+    """The state with every required anti-affinity term of placed workloads by itself, for evidence with names."""
+    if all(one.owners is one.rule.reach for one in state.existing_anti_affinity):
+        return state
+    rules = index.peer_index.matching_owner_rules(dict(state.part.labels), state.part.namespace)
+    single = [one for one in state.existing_anti_affinity if one.owners is one.rule.reach]
+    known = {id(one.rule) for one in single}
+    single += [
+        ExistingPodTerm(rule, rule.reach, None)
+        for rule in rules
+        if rule.role is Role.ANTI_REQUIRED and id(rule) not in known
+    ]
+    return msgspec.structs.replace(state, existing_anti_affinity=tuple(single))
 
 
 def reaches_of(state: InterPodAffinityState) -> Iterator[Reach]:
@@ -141,7 +165,7 @@ def reaches_of(state: InterPodAffinityState) -> Iterator[Reach]:
     for term in (*state.required_anti_affinity, *state.preferred_affinity, *state.preferred_anti_affinity):
         yield term.reach
     for existing in (*state.existing_anti_affinity, *state.existing_scores):
-        yield existing.rule.reach
+        yield existing.owners
         if existing.matches is not None:
             yield existing.matches
 
