@@ -69,9 +69,9 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
     One object of a file: `text` if it is JSON, `root` if it is YAML.
 
     `begins` is its first line, or a function that counts up to it: in a dump most lines are never needed. `typed` is
-    the object in its wire type, if it is decoded already. `locate` returns its values with their lines; for JSON that
-    is a second, slow parse, made only to report a fault. `server_made` objects come from a dump: they were admitted by
-    an API server and may carry fields that Bayplan does not know.
+    the object in its wire type, if it is decoded already. `locate` returns its values with their lines; for JSON and
+    the items of a dump that is a second, slow parse, made only to report a fault. `server_made` objects come from a
+    dump: they were admitted by an API server and may carry fields that Bayplan does not know.
     """
 
     file: str
@@ -127,9 +127,8 @@ def line_of(document: Document, path: str) -> int:
     return line
 
 
-def from_root(file: str, line: int, located: Located) -> Document:
+def from_root(file: str, line: int, root: JsonObject, locate: Callable[[], Located]) -> Document:
     """The document of an object that is available as plain values."""
-    root = located.root
     metadata = root.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     identity = (*map(root.get, ("apiVersion", "kind")), *map(metadata.get, ("namespace", "name", "generateName")))
@@ -143,7 +142,7 @@ def from_root(file: str, line: int, located: Located) -> Document:
         name=name or generate_name,
         server_made=is_server_made(kind, metadata, has_status="status" in root),
         root=root,
-        locate=lambda: located,
+        locate=locate,
     )
 
 

@@ -23,7 +23,7 @@ import msgspec
 
 from bayplan.errors import Fault, InputError
 from bayplan.model.semantics import UPSTREAM, Semantics
-from bayplan.reading import json_documents, yaml_documents
+from bayplan.reading import json_documents, yaml_documents, yaml_dumps
 from bayplan.reading.collecting import Collector, Inputs, Sink
 from bayplan.reading.documents import SNIFFED_BYTES, Document, Source
 from bayplan.wire.kinds import GroupKind
@@ -104,7 +104,7 @@ def load(options: ReadOptions) -> Inputs:
 def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) -> None:
     """Hand every object of one file to the collector, and report progress."""
     hints = []
-    if source.size > MIN_SLOW_YAML_BYTES and not source.is_json:
+    if source.size > MIN_SLOW_YAML_BYTES and not source.is_json and not yaml_dumps.is_dump(source):
         size = source.size // 1_000_000
         hints.append(
             f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
@@ -131,7 +131,7 @@ def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) 
 def documents_of(source: Source) -> Iterator[Document | Fault]:
     """Each object of one file in order, and what is wrong with the file."""
     if not source.is_json:
-        yield from yaml_documents.read(source)
+        yield from yaml_dumps.read(source)
         return
     documents = json_documents.read(source)
     for first in itertools.islice(documents, 1):
