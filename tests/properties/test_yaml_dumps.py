@@ -122,6 +122,7 @@ def check(text):
 @settings(max_examples=600, deadline=None)
 @given(st.lists(OBJECTS, min_size=1, max_size=4), st.sampled_from([20, 80, 10_000]), EDITS)
 @example([{"kind": "A", "a": "x"}, {"kind": "B"}], 80, (0.99, "insert", "\x01"))
+@example([{"kind": "A", "a": "x"}], 80, (0.299, "insert", "#"))
 @example([{"kind": "A", "a": "x"}], 80, (0.3, "begin the line with", "\u2028"))
 def test_every_list_is_read_as_libyaml_reads_it(objects, width, edit):
     check(edited(dump(objects, width), edit))

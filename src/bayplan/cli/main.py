@@ -1,4 +1,4 @@
-"""The program `bayplan`: the table of commands, and the exit code of every run."""
+"""The program `bayplan`: its help, its completion, and the exit code of every run."""
 
 from __future__ import annotations
 
@@ -6,33 +6,18 @@ import pathlib
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import bayplan
-from bayplan.cli import (
-    audit,
-    bench,
-    commands,
-    completion,
-    config,
-    console,
-    decide,
-    explain,
-    explain_rule,
-    place,
-    quota,
-    rebalance,
-    replay,
-    run,
-    snapshot,
-    validate,
-    version,
-    violations,
-)
+from bayplan.cli import commands, console
+from bayplan.cli.command_table import SUMMARIES, LazyCommands
 from bayplan.cli.console import ClosedPipeError, Console
 from bayplan.errors import BayplanError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 SUMMARY = "Bayplan is an affinity scheduler for Kubernetes and Karmada that explains its decisions."
 EPILOG = (
@@ -87,29 +72,24 @@ class Bayplan(click.Group):
         super().format_help_text(ctx, formatter)
         commands.format_examples(EXAMPLES, ctx, formatter)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The summaries of the table, without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands with the summaries of the table, then options."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=SUMMARIES[name]) for name in names]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
 
 cli: Bayplan = click.version_option(bayplan.__version__, message="bayplan %(version)s")(
     Bayplan("bayplan", help=SUMMARY, epilog=EPILOG, context_settings=SETTINGS)
 )
-for _command in (
-    place.place,
-    explain.explain,
-    validate.validate,
-    violations.violations,
-    rebalance.rebalance,
-    quota.quota,
-    audit.audit,
-    run.run,
-    replay.replay,
-    snapshot.snapshot,
-    explain_rule.explain_rule,
-    decide.decide,
-    bench.bench,
-    config.config,
-    completion.completion,
-    version.version,
-):
-    cli.add_command(_command)
+cli.commands = LazyCommands()  # type: ignore[assignment]  # click reads it only
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from bayplan.cli import commands, loading, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class FleetPlan(msgspec.Struct):
 
 @commands.command(
     "place",
-    summary="Show where pending pods would be placed, one after another.",
+    summary=SUMMARIES["place"],
     examples=(
         "bayplan place -f cluster.yaml -f app.yaml",
         "kubectl get nodes,pods,services,deployments -A -o json | bayplan place -f - -f new.yaml -o wide",

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from bayplan.cli import commands, loading, options, value_types
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.commands import Option, OptionGroup
 from bayplan.cli.console import Console
 
@@ -105,7 +106,7 @@ APPLY = OptionGroup(
 
 @commands.command(
     "rebalance",
-    summary="Plan the fewest moves that better satisfy soft rules, and optionally make them.",
+    summary=SUMMARIES["rebalance"],
     examples=(
         "bayplan rebalance -f cluster.json",
         "bayplan rebalance -f cluster.json --max-moves 2 -n shop",

@@ -103,10 +103,12 @@ class _Composer:
         """See `read_item`."""
         if any(type(self._next()) is not expected for expected in _EVENTS_BEFORE_ITEM):
             return None
-        item = self._node(self._next(), 2)
+        start = self._next()
+        item = self._node(start, 2)
         if any(type(self._next()) is not expected for expected in _EVENTS_AFTER_ITEM):
             return None
-        if self._faults or self._anchors or not isinstance(item, dict):
+        # A comment after the dash moves the first line of the object.
+        if self._faults or self._anchors or start.start_mark.line or not isinstance(item, dict):
             return None
         return Located(item, {key: _later(lines, line - 1) for key, lines in self._lines.items()})
 
