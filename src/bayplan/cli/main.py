@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pathlib
+import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +93,14 @@ cli.commands = LazyCommands()  # type: ignore[assignment]  # click reads it only
 
 def main() -> None:
     """Run the program."""
+    # No command uses BLAS. Without this, NumPy starts a thread for each core when it is imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     console.install_streams()
     try:
         cli.main(prog_name=program_name(sys.argv[0]))
     except Exception:  # noqa: BLE001
+        import traceback
+
         traceback.print_exc()
         sys.stderr.write("This is a bug in bayplan. Please report it with the lines above.\n")
         sys.exit(commands.EXIT_BUG)
@@ -105,4 +108,4 @@ def main() -> None:
 
 def program_name(path: str) -> str:
     """The name for help and examples: a kubectl plugin is called as `kubectl bayplan`, without the dash."""
-    return "kubectl bayplan" if pathlib.PurePath(path).name.startswith("kubectl") else "bayplan"
+    return "kubectl bayplan" if os.path.basename(path).startswith("kubectl") else "bayplan"  # noqa: PTH119 - light

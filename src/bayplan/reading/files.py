@@ -23,7 +23,7 @@ import msgspec
 
 from bayplan.errors import Fault, InputError
 from bayplan.model.semantics import UPSTREAM, Semantics
-from bayplan.reading import json_documents, yaml_documents, yaml_dumps
+from bayplan.reading import json_documents, yaml_dumps
 from bayplan.reading.collecting import Collector, Inputs, Sink
 from bayplan.reading.documents import SNIFFED_BYTES, Document, Source
 from bayplan.wire.kinds import GroupKind
@@ -103,15 +103,8 @@ def load(options: ReadOptions) -> Inputs:
 
 def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) -> None:
     """Hand every object of one file to the collector, and report progress."""
-    hints = []
-    if source.size > MIN_SLOW_YAML_BYTES and not source.is_json and not yaml_dumps.is_dump(source):
-        size = source.size // 1_000_000
-        hints.append(
-            f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
-        )
-    if not yaml_documents.HAS_LIBYAML and not source.is_json:
-        hints.append(yaml_documents.SLOW_WARNING)
-    for hint in hints:
+    is_slow = not source.is_json and not yaml_dumps.is_dump(source)
+    for hint in _slow_hints(source) if is_slow else ():
         if hint not in collector.inputs.hints:
             collector.inputs.hints.append(hint)
             reporter.report(source, hint)
@@ -126,6 +119,17 @@ def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) 
     source.position = source.size
     reporter.report(source)
     reporter.bytes_of_earlier_files += source.size
+
+
+def _slow_hints(source: Source) -> Iterator[str]:
+    """Why reading the file may take long."""
+    from bayplan.reading import yaml_documents
+
+    if source.size > MIN_SLOW_YAML_BYTES:
+        size = source.size // 1_000_000
+        yield f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
+    if not yaml_documents.HAS_LIBYAML:
+        yield yaml_documents.SLOW_WARNING
 
 
 def documents_of(source: Source) -> Iterator[Document | Fault]:
@@ -143,6 +147,8 @@ def _flow_yaml(source: Source) -> list[Document | Fault]:
     """The documents of a file that begins like JSON but is YAML in flow style; none if it is neither."""
     if source.size > _MAX_FLOW_YAML_BYTES or source.name.endswith(".json"):
         return []
+    from bayplan.reading import yaml_documents
+
     found = list(yaml_documents.read(Source(source.name, source.data)))
     return [] if any(isinstance(item, Fault) for item in found) else found
 

@@ -4,7 +4,8 @@ Lists in the YAML that kubectl writes, read line by line: about ten times as fas
 kubectl writes a small part of YAML: one `key: scalar` per line, in block style, without comments and anchors. A dump
 repeats most of its lines, so a line that was seen before is only looked up. Nothing here decides what other YAML means
 or reports a fault: an item that has anything else, such as a text of several lines, is left to `yaml_documents`, and so
-is the whole file if an item alone does not tell. Does not know kinds or fields.
+is the whole file if an item alone does not tell. `yaml_documents` is imported only then, as PyYAML is slow to import.
+Does not know kinds or fields.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from bayplan.errors import Fault
-from bayplan.reading import yaml_documents
 from bayplan.reading.documents import Document, JsonObject, Located, Source, from_root, is_list
 from bayplan.reading.yaml_scalars import Scalar, plain
 
@@ -72,6 +72,8 @@ def read(source: Source) -> Iterator[Document | Fault]:
             source.position, source.n_documents = start, 0
         else:
             return
+    from bayplan.reading import yaml_documents
+
     for item in yaml_documents.read(source):
         if n_read and isinstance(item, Document):
             n_read -= 1
@@ -110,7 +112,7 @@ def _document(source: Source, start: int, line: int, lines: _LineReader) -> Docu
     try:
         root = lines.item(text[:-1].decode().split("\n"))
     except (_OtherYamlError, UnicodeDecodeError):
-        located = None if _FURTHER_LINE_BREAKS.search(text) else yaml_documents.read_item(text, line)
+        located = None if _FURTHER_LINE_BREAKS.search(text) else _read_by_libyaml(text, line)
         if located is None:
             raise _OtherYamlError from None
         root, locate = located.root, lambda: located
@@ -120,6 +122,12 @@ def _document(source: Source, start: int, line: int, lines: _LineReader) -> Docu
     if not document.kind or is_list(document.kind, root):
         raise _OtherYamlError
     return document
+
+
+def _read_by_libyaml(text: bytes, line: int) -> Located | None:
+    from bayplan.reading import yaml_documents
+
+    return yaml_documents.read_item(text, line)
 
 
 class _Locator:
@@ -133,7 +141,7 @@ class _Locator:
 
     def locate(self) -> Located:
         if self._located is None:
-            self._located = yaml_documents.read_item(self._source.data[self._start : self._end], self._line)
+            self._located = _read_by_libyaml(self._source.data[self._start : self._end], self._line)
             assert self._located is not None, "libyaml reads what was read line by line"
         return self._located
 
