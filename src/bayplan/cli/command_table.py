@@ -1,5 +1,5 @@
 """
-The table of commands: their names and summaries, and each command once it is needed.
+The table of commands: their names and summaries.
 
 The summaries stand here rather than in the modules of the commands, so that help and completion list the commands
 without importing them.
@@ -7,10 +7,7 @@ without importing them.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping
-
-import click
+from collections.abc import Mapping
 
 SUMMARIES: Mapping[str, str] = {
     "audit": "Check that nodes run on separate machines, and what remains after the loss of one.",
@@ -30,21 +27,3 @@ SUMMARIES: Mapping[str, str] = {
     "version": "Print the version, and the supported versions of Kubernetes and Karmada.",
     "violations": "List violations of execution-time rules, and the pods that enforcement would evict.",
 }
-
-
-class LazyCommands(Mapping[str, click.Command]):
-    """The commands by name. The command `explain-rule` is `explain_rule` of the module `explain_rule`."""
-
-    def __getitem__(self, name: str) -> click.Command:
-        if name not in SUMMARIES:
-            raise KeyError(name)
-        own_name = name.replace("-", "_")
-        module = importlib.import_module(f"bayplan.cli.{own_name}")
-        command: click.Command = getattr(module, own_name)
-        return command
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(SUMMARIES)
-
-    def __len__(self) -> int:
-        return len(SUMMARIES)

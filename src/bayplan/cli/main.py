@@ -1,17 +1,18 @@
-"""The program `bayplan`: its help, its completion, and the exit code of every run."""
+"""The program `bayplan`: its commands, each imported when it is needed, and the exit code of every run."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import bayplan
 from bayplan.cli import commands, console
-from bayplan.cli.command_table import SUMMARIES, LazyCommands
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import ClosedPipeError, Console
 from bayplan.errors import BayplanError
 
@@ -34,6 +35,28 @@ EXAMPLES = (
     "bayplan explain pod/web-4 -f cluster.yaml -f app.yaml",
     "bayplan validate -f manifests/ -R",
 )
+
+
+class LazyCommands(Mapping[str, click.Command]):
+    """
+    The commands by name, each imported when it is looked up.
+
+    The command `explain-rule` is `explain_rule` of the module `explain_rule`.
+    """
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in SUMMARIES:
+            raise KeyError(name)
+        own_name = name.replace("-", "_")
+        module = importlib.import_module(f"bayplan.cli.{own_name}")
+        command: click.Command = getattr(module, own_name)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SUMMARIES)
+
+    def __len__(self) -> int:
+        return len(SUMMARIES)
 
 
 class Bayplan(click.Group):
@@ -108,4 +131,5 @@ def main() -> None:
 
 def program_name(path: str) -> str:
     """The name for help and examples: a kubectl plugin is called as `kubectl bayplan`, without the dash."""
-    return "kubectl bayplan" if os.path.basename(path).startswith("kubectl") else "bayplan"  # noqa: PTH119 - light
+    name = os.path.basename(path)  # noqa: PTH119 - pathlib is slow to import
+    return "kubectl bayplan" if name.startswith("kubectl") else "bayplan"

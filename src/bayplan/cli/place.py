@@ -184,9 +184,11 @@ def _plan_as(output: str, plan: PodPlan, width: int | None) -> str:
     if output == "name":
         return tables.name_lines(placement.workload for placement in plan.placements)
     if output in ("json", "yaml"):
-        return versioned.written(placements.document(plan.placements, _contents(plan.explanations)), output)
+        contents = _contents(plan.explanations) if plan.explanations else {}
+        return versioned.written(placements.document(plan.placements, contents), output)
     # A shared explanation is printed once, under the workload that it was made for.
-    texts = _texts({found.workload: found for found in plan.explanations.values()})
+    distinct: dict[str, Explanation] = {found.workload: found for found in plan.explanations.values()}
+    texts = _texts(distinct) if distinct else {}
     if output == "html":
         from bayplan.writing import html_report
 
@@ -201,8 +203,9 @@ def _fleet_plan_as(output: str, plan: FleetPlan, width: int | None) -> str:
     if output == "name":
         return tables.name_lines(placement.workload for placement in plan.placements)
     if output in ("json", "yaml"):
-        return versioned.written(placements.fleet_document(plan.placements, _contents(plan.explanations)), output)
-    texts = _texts(plan.explanations)
+        contents = _contents(plan.explanations) if plan.explanations else {}
+        return versioned.written(placements.fleet_document(plan.placements, contents), output)
+    texts = _texts(plan.explanations) if plan.explanations else {}
     table = placements.fleet_table(plan.placements, wide=output == "wide")
     if output == "html":
         from bayplan.writing import html_report
@@ -212,18 +215,14 @@ def _fleet_plan_as(output: str, plan: FleetPlan, width: int | None) -> str:
 
 
 def _contents(explained: Mapping[str, Explanation]) -> dict[str, dict[str, Any]]:
-    """The explanations as documents, by workload; without any, what writes them is not imported."""
-    if not explained:
-        return {}
+    """The explanations as documents, by workload."""
     from bayplan.writing import explanations
 
     return {key: explanations.content(found) for key, found in explained.items()}
 
 
 def _texts(explained: Mapping[str, Explanation]) -> dict[str, str]:
-    """The explanations as texts, by workload; without any, what writes them is not imported."""
-    if not explained:
-        return {}
+    """The explanations as texts, by workload."""
     from bayplan.writing import explanations
 
     return {key: explanations.text(found) for key, found in explained.items()}

@@ -23,6 +23,7 @@ JsonObject = dict[str, Any]
 Lines = dict[int, dict[str, int] | list[int]]
 
 SNIFFED_BYTES = 8192
+LIST_HEAD = re.compile(rb"(?:---\n)?apiVersion: v1\nitems:\n(?=- )")
 _UTF8_BOM_BYTES = len(codecs.BOM_UTF8)
 _KINDS_WITHOUT_STATUS = frozenset(row.kind for row in kinds.having(kinds.Trait.NO_STATUS))
 _PATH_STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
@@ -32,7 +33,8 @@ class Source:
     """
     The bytes of one file, mapped rather than read where possible.
 
-    `is_json` is kubectl's guess: the text begins with a brace. `position` is how far a reader has come, `n_documents`
+    `is_json` is kubectl's guess: the text begins with a brace. `is_yaml_dump` if it begins as a list does that kubectl
+    writes. `position` is how far a reader has come, `n_documents`
     how many documents it has found: a list without items is one.
     """
 
@@ -40,6 +42,7 @@ class Source:
         self.name, self.data, self.size = name, data, len(data)
         self.position = _UTF8_BOM_BYTES if data[:_UTF8_BOM_BYTES] == codecs.BOM_UTF8 else 0
         self.is_json = data[self.position : self.position + SNIFFED_BYTES].lstrip()[:1] == b"{"
+        self.is_yaml_dump = LIST_HEAD.match(data, self.position) is not None
         self.n_documents = 0
 
     def read(self, size: int) -> bytes:

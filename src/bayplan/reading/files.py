@@ -23,7 +23,7 @@ import msgspec
 
 from bayplan.errors import Fault, InputError
 from bayplan.model.semantics import UPSTREAM, Semantics
-from bayplan.reading import json_documents, yaml_dumps
+from bayplan.reading import json_documents
 from bayplan.reading.collecting import Collector, Inputs, Sink
 from bayplan.reading.documents import SNIFFED_BYTES, Document, Source
 from bayplan.wire.kinds import GroupKind
@@ -103,8 +103,18 @@ def load(options: ReadOptions) -> Inputs:
 
 def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) -> None:
     """Hand every object of one file to the collector, and report progress."""
-    is_slow = not source.is_json and not yaml_dumps.is_dump(source)
-    for hint in _slow_hints(source) if is_slow else ():
+    hints = []
+    if not source.is_json and not source.is_yaml_dump:
+        from bayplan.reading import yaml_documents
+
+        if source.size > MIN_SLOW_YAML_BYTES:
+            size = source.size // 1_000_000
+            hints.append(
+                f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
+            )
+        if not yaml_documents.HAS_LIBYAML:
+            hints.append(yaml_documents.SLOW_WARNING)
+    for hint in hints:
         if hint not in collector.inputs.hints:
             collector.inputs.hints.append(hint)
             reporter.report(source, hint)
@@ -121,21 +131,18 @@ def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) 
     reporter.bytes_of_earlier_files += source.size
 
 
-def _slow_hints(source: Source) -> Iterator[str]:
-    """Why reading the file may take long."""
-    from bayplan.reading import yaml_documents
-
-    if source.size > MIN_SLOW_YAML_BYTES:
-        size = source.size // 1_000_000
-        yield f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
-    if not yaml_documents.HAS_LIBYAML:
-        yield yaml_documents.SLOW_WARNING
-
-
 def documents_of(source: Source) -> Iterator[Document | Fault]:
     """Each object of one file in order, and what is wrong with the file."""
     if not source.is_json:
-        yield from yaml_dumps.read(source)
+        # What reads YAML is imported only for YAML, because PyYAML is slow to import.
+        if source.is_yaml_dump:
+            from bayplan.reading import yaml_dumps
+
+            yield from yaml_dumps.read(source)
+        else:
+            from bayplan.reading import yaml_documents
+
+            yield from yaml_documents.read(source)
         return
     documents = json_documents.read(source)
     for first in itertools.islice(documents, 1):

@@ -15,12 +15,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from bayplan.errors import Fault
-from bayplan.reading.documents import Document, JsonObject, Located, Source, from_root, is_list
+from bayplan.reading.documents import LIST_HEAD, Document, JsonObject, Located, Source, from_root, is_list
 from bayplan.reading.yaml_scalars import Scalar, plain
 
 MAX_KNOWN_LINES = 50_000  # more than one template has, and about 10 MB
 
-_HEAD = re.compile(rb"(?:---\n)?apiVersion: v1\nitems:\n(?=- )")
 _END_OF_ITEM = re.compile(rb"\n(?=- |[A-Za-z0-9_./])")  # a line without indent may also be empty or a comment
 _TAIL = re.compile(
     rb'kind: [A-Za-z]*List\n(?:metadata:\n  resourceVersion: "[0-9]*"\n(?:  selfLink: ""\n)?)?(?=---\n|\Z)'
@@ -51,11 +50,6 @@ class _OtherYamlError(Exception):
     """The text is not in the part of YAML that is read here."""
 
 
-def is_dump(source: Source) -> bool:
-    """Whether the file begins as kubectl begins a list."""
-    return _HEAD.match(source.data, source.position) is not None
-
-
 def read(source: Source) -> Iterator[Document | Fault]:
     """
     Each object of the file in order, and the faults between them, as `yaml_documents.read` returns them.
@@ -63,15 +57,14 @@ def read(source: Source) -> Iterator[Document | Fault]:
     Before a syntax error there may be more objects: libyaml looks some kilobytes ahead.
     """
     start, n_read = source.position, 0
-    if is_dump(source):
-        try:
-            for document in _documents(source):
-                yield document
-                n_read += 1
-        except _OtherYamlError:
-            source.position, source.n_documents = start, 0
-        else:
-            return
+    try:
+        for document in _documents(source):
+            yield document
+            n_read += 1
+    except _OtherYamlError:
+        source.position, source.n_documents = start, 0
+    else:
+        return
     from bayplan.reading import yaml_documents
 
     for item in yaml_documents.read(source):
@@ -85,7 +78,7 @@ def _documents(source: Source) -> Iterator[Document]:
     """The items of each list in the file."""
     lines, line = _LineReader(), 1
     while source.position < source.size:
-        head = _HEAD.match(source.data, source.position)
+        head = LIST_HEAD.match(source.data, source.position)
         if head is None:
             raise _OtherYamlError
         source.n_documents += 1

@@ -9,15 +9,12 @@ pkg/apis/apps/validation/validation.go.
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from typing import TYPE_CHECKING
 
 from bayplan.validating import go_text, names
 from bayplan.validating.fields import Cause, Field, missing_texts
 from bayplan.validating.pod_runtime import containers, security, volumes
-
-if TYPE_CHECKING:
-    import ipaddress
 
 MAX_DEADLINE_SECONDS = 2**31 - 1
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -188,8 +185,6 @@ def _too_many(listed: Field, detail: str) -> Cause:
 
 def _ip_address(text: str) -> list[str]:
     """The details on an IP address; one that is valid without its leading zeros is reported as such."""
-    import ipaddress
-
     parsed = _parsed_address(text)
     if parsed is None:
         return [LEADING_ZEROS if _parsed_address(re.sub(_LEADING_ZEROS, "", text)) else NO_ADDRESS]
@@ -197,8 +192,6 @@ def _ip_address(text: str) -> list[str]:
 
 
 def _parsed_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    import ipaddress
-
     try:
         return None if "%" in text else ipaddress.ip_address(text)
     except ValueError:
