@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 import sys
@@ -231,6 +230,8 @@ def apply(
         return commands.exit_code(False, exit_zero=request.exit_zero)
     quiet = msgspec.structs.replace(console, verbosity=-1)  # notes on the input were printed by the first load
     moving = _move(cluster, plan, view, lambda: _pods_only(load(quiet)), settings=applying.settings(), console=console)
+    import asyncio
+
     outcome = asyncio.run(moving)
     if is_document:
         console.answer(versioned.written(rebalance_report.applied_document(outcome), request.output))
@@ -296,6 +297,8 @@ async def _move(
 @contextlib.contextmanager
 def _interruptible(mover: Mover) -> Iterator[None]:
     """Inside the block the first interrupt ends the moves after the current one, the second at once."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
 
