@@ -129,13 +129,12 @@ def test_apps_that_exclude_all_others_do_not_cost_more_the_more_of_them_there_ar
         for i in range(300):
             index.add_target(Target(name=f"n{i}", labels={HOSTNAME: f"n{i}"}, allocatable=allocatable))
         engine = Engine(index, profiles.pod_rules())
-        compared = []
+        compared, matches = [], PeerTerm.matches
         for i in range(n_apps):
             terms = AffinityTerms(anti_required=(everyone_else(f"app-{i}"),))
             labels, needs = {"app": f"app-{i}"}, Needs(requests=REQUESTS, affinity=terms)
             workload = Workload(namespace="x", name=f"p{i}", labels=labels, needs=needs)
             if i == n_apps - 20:
-                matches = PeerTerm.matches
                 monkeypatch.setattr(
                     PeerTerm, "matches", lambda *given, **named: compared.append(1) or matches(*given, **named)
                 )
