@@ -1,0 +1,203 @@
+"""
+Measure shapes, and climb from random ones to worse ones. Does not know what the axes of a shape mean.
+
+Two objectives have climbs of their own. `relative` is our cost of a decision over that of the real code on the same
+input; `growth` is our cost with ten times as many existing workloads over the cost before. On the way the inputs are
+small and each is measured once; the worst shapes of each objective are measured again at full size, best of three.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+import peers
+import shapes
+from against import BENCH
+
+HERE = pathlib.Path(__file__).parent
+RESULTS = HERE / "shapes.json"
+OBJECTIVES = ("relative", "growth")
+PATIENCE = 10  # mutations in a row that are no worse; then the climb ends
+NOISE = 1.05  # a shape must be worse by this factor to be kept
+SHARE_AGREED = 0.1  # of the pending workloads: how many more than the real code we may place, or fewer
+
+
+class Size(NamedTuple):
+    """Targets, existing workloads before and after growth, pending ones, runs, and seconds until a run is ended."""
+
+    pods: tuple[int, int, int, int]
+    fleet: tuple[int, int, int, int]
+    runs: int
+    limit: float
+
+
+SMALL = Size((1000, 1000, 10_000, 200), (200, 1000, 10_000, 100), runs=1, limit=20)
+FULL = Size((5000, 5000, 50_000, 1000), (1000, 5000, 50_000, 300), runs=3, limit=180)
+
+
+def measured(shape, size, *, with_peer=True):
+    """
+    The numbers of a shape at this size, as JSON.
+
+    Costs are in µs of a decision. Where a run was ended at the limit, `ours` and with it both objectives are lower
+    bounds, and `ended` says so.
+    """
+    kind = shapes.kind_of(shape)
+    n_targets, n_few, n_many, n_pending = getattr(size, kind)
+    with _input(shape, n_targets, n_few, n_pending) as path:
+        before = best(bayplan_run(kind, path, size.limit) for _ in range(size.runs))
+    with _input(shape, n_targets, n_many, n_pending) as path:
+        ours = best(bayplan_run(kind, path, size.limit) for _ in range(size.runs))
+        theirs = best(peer_run(kind, path, size.limit) for _ in range(size.runs)) if with_peer else None
+    each = {"before": before["seconds"], "ours": ours["seconds"], "peer": theirs["seconds"] if theirs else None}
+    found = {name: None if seconds is None else round(seconds / n_pending * 1e6, 1) for name, seconds in each.items()}
+    found |= {
+        "relative": round(ours["seconds"] / theirs["seconds"], 3) if theirs else None,
+        "growth": round(ours["seconds"] / before["seconds"], 2),
+        "loading": round(ours["loading"] / n_many * 1e6, 1),  # µs for each existing workload, with reading the input
+        "placed": [ours["ok"], theirs["ok"] if theirs else None],
+        "pending": n_pending,
+    }
+    ended = [name for name, run in (("before", before), ("ours", ours), ("peer", theirs)) if run and run["ok"] is None]
+    return {"shape": shapes.written(shape), **found, **({"ended": ended} if ended else {})}
+
+
+@contextlib.contextmanager
+def _input(shape, *numbers):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(shapes.generate(shape, *numbers), file)
+        file.flush()
+        yield file.name
+
+
+def best(runs):
+    return min(runs, key=lambda run: run["seconds"])
+
+
+def bayplan_run(kind, path, limit):
+    """Processor time of the decisions, and of everything before them."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {**kept, "PYTHONPATH": str(HERE.parent / "src")}
+    used = _processor_time()
+    found = _finished([sys.executable, "-c", BENCH, "bench", kind, path], limit, environment)
+    return {**found, "loading": max(0.0, _processor_time() - used - found["seconds"])}
+
+
+def peer_run(kind, path, limit):
+    program = peers.program(kind)
+    if program is None:
+        sys.exit("without the real code there is nothing to compare with")
+    return _finished([str(program), path], limit)
+
+
+def _finished(words, limit, environment=None):
+    """The last line that a program prints; at the limit it is ended, and has taken at least that long."""
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=limit, check=False, env=environment)
+    except subprocess.TimeoutExpired:
+        return {"ok": None, "seconds": float(limit)}
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _processor_time():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+# Search
+
+
+class Search:
+    """Every shape that was measured, and the climbs' ends, until a time."""
+
+    def __init__(self, seconds, seed, kind):
+        self.seed, self.kind = seed, kind
+        self.until = time.monotonic() + seconds
+        self.known = {}
+        self.ends = {objective: [] for objective in OBJECTIVES}
+
+    def run(self):
+        """Climb for each objective in turn. For a seed, the n-th climb always begins with the same shape."""
+        climb = 0
+        while not self.is_over:
+            objective = OBJECTIVES[climb % 2]
+            chance = random.Random(f"{self.seed}/{climb}")
+            self._climb(objective, chance)
+            climb += 1
+
+    @property
+    def is_over(self):
+        return time.monotonic() >= self.until
+
+    def _climb(self, objective, chance):
+        # Pods have more axes, and so more climbs, than fleets.
+        shape = shapes.KINDS[self.kind or chance.choice(("pods", "pods", "pods", "fleet"))].random(chance)
+        worst, n_failed = self.measure(shape, objective), 0
+        while n_failed < PATIENCE and not self.is_over:
+            other = shape.mutated(chance)
+            found = self.measure(other, objective)
+            if found[objective] > worst[objective] * NOISE:
+                shape, worst, n_failed = other, found, 0
+            else:
+                n_failed += 1
+        self.ends[objective].append(worst)
+
+    def measure(self, shape, objective):
+        """The numbers of a shape; its objectives are 0 where the two schedulers place different numbers of pods."""
+        key = (shape, objective)
+        if key not in self.known:
+            found = measured(shape, SMALL, with_peer=objective == "relative")
+            ours, theirs = found["placed"]
+            if None not in (ours, theirs) and abs(ours - theirs) > SHARE_AGREED * found["pending"]:
+                found[objective], found["differs"] = 0, True
+            self.known[key] = found
+            _report(f"{objective} {found[objective]:7.3f}  {_brief(found)}")
+        return self.known[key]
+
+
+def search(seconds, seed, kind, n_finalists):
+    """Climb, measure the worst at full size, and add the result to the file of results."""
+    climbs = Search(seconds, seed, kind)
+    climbs.run()
+    result = {"seed": seed, "seconds": seconds, "tried": len(climbs.known), "worst": {}, "at full size": {}}
+    for objective in OBJECTIVES:
+        ranked = {one["shape"]: one for one in sorted(climbs.ends[objective], key=lambda one: -one[objective])}
+        worst = list(ranked.values())
+        result["worst"][objective] = worst
+        result["at full size"][objective] = []
+        for one in worst[:n_finalists]:
+            found = measured(shapes.parse(one["shape"].split()), FULL)
+            _report(f"full size: {_brief(found)}")
+            result["at full size"][objective].append(found)
+    add(result)
+
+
+def add(result):
+    """Append to the file of results."""
+    before = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
+    RESULTS.write_text(json.dumps([*before, result], indent=1) + "\n", encoding="utf-8")
+
+
+def _brief(found):
+    peer = "" if found["peer"] is None else f" peer {found['peer']:,.0f}"
+    ended = f" ended: {', '.join(found['ended'])}" if "ended" in found else ""
+    placed = "/".join("-" if number is None else str(number) for number in (*found["placed"], found["pending"]))
+    return (
+        f"{found['before']:,.0f} → {found['ours']:,.0f} µs{peer}  x{found['growth']}  loading {found['loading']:,.0f} "
+        f"placed {placed}{ended}  {found['shape']}"
+    )
+
+
+def _report(line):
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
