@@ -30,7 +30,7 @@ class Shape:
 
     @classmethod
     def random(cls, chance):
-        """A random shape, half of whose axes have their default: it differs from the usual in a few ways, not in all."""
+        """A random shape; half of its axes have their default, so that it is unusual in some ways and not in all."""
         return cls(
             **{
                 name: levels[0] if chance.random() < 0.5 else chance.choice(levels)

@@ -1,8 +1,8 @@
 """
-Inputs of `bayplan bench fleet` by shape: how many policies there are, what they select, and which groups workloads form.
+Inputs of `bayplan bench fleet` by shape: how many policies there are, what they select, which groups workloads form.
 
-Workload terms are in annotations, which karmada-scheduler does not read, so for shapes with `terms` it decides less than
-Bayplan. Does not know how inputs are measured.
+Workload terms are in annotations, which karmada-scheduler does not read, so with `terms` it decides less than Bayplan.
+Does not know how inputs are measured.
 """
 
 import dataclasses

@@ -25,6 +25,7 @@ from against import BENCH
 HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "shapes.json"
 OBJECTIVES = ("relative", "growth")
+STARTS = 4  # random shapes of which a climb begins with the worst
 PATIENCE = 10  # mutations in a row that are no worse; then the climb ends
 NOISE = 1.05  # a shape must be worse by this factor to be kept
 SHARE_AGREED = 0.1  # of the pending workloads: how many more than the real code we may place, or fewer
@@ -39,7 +40,7 @@ class Size(NamedTuple):
     limit: float
 
 
-SMALL = Size((1000, 1000, 10_000, 200), (200, 1000, 10_000, 100), runs=1, limit=20)
+SMALL = Size((1000, 1000, 10_000, 100), (200, 1000, 10_000, 100), runs=1, limit=15)
 FULL = Size((5000, 5000, 50_000, 1000), (1000, 5000, 50_000, 300), runs=3, limit=180)
 
 
@@ -141,7 +142,9 @@ class Search:
 
     def _climb(self, objective, chance):
         # Pods have more axes, and so more climbs, than fleets.
-        shape = shapes.KINDS[self.kind or chance.choice(("pods", "pods", "pods", "fleet"))].random(chance)
+        kind = shapes.KINDS[self.kind or chance.choice(("pods", "pods", "pods", "fleet"))]
+        starts = [kind.random(chance) for _ in range(STARTS)]
+        shape = max(starts, key=lambda one: self.measure(one, objective)[objective])
         worst, n_failed = self.measure(shape, objective), 0
         while n_failed < PATIENCE and not self.is_over:
             other = shape.mutated(chance)

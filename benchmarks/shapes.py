@@ -6,7 +6,7 @@ A hunt for bad shapes: inputs on which Bayplan is slow beside the real code, or 
     .venv/bin/python benchmarks/shapes.py measure SHAPE [--full]
     .venv/bin/python benchmarks/shapes.py search --seconds 1800 --seed 1     adds its results to shapes.json
 
-SHAPE is the name of a shape, or `pods` or `fleet` with the axes that differ from the defaults: `pods by=tier apps=each`.
+SHAPE is the name of a shape, or `pods` or `fleet` and the axes that differ from the defaults: `pods by=tier apps=each`.
 The axes are in shape_pods.py and shape_fleets.py. After a name, further axes change the named shape.
 """
 
