@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,7 @@ SHARE_AGREED = 0.1  # of the pending workloads: how many more than the real code
 
 
 class Size(NamedTuple):
-    """Targets, existing workloads before and after growth, pending ones, runs, and seconds until a run is ended."""
+    """Targets, existing workloads before and after growth, pending ones; runs; processor time until a run is ended."""
 
     pods: tuple[int, int, int, int]
     fleet: tuple[int, int, int, int]
@@ -40,35 +41,39 @@ class Size(NamedTuple):
     limit: float
 
 
-SMALL = Size((1000, 1000, 10_000, 100), (200, 1000, 10_000, 100), runs=1, limit=15)
+SMALL = Size((500, 500, 5000, 100), (200, 500, 5000, 100), runs=1, limit=15)
 FULL = Size((5000, 5000, 50_000, 1000), (1000, 5000, 50_000, 300), runs=3, limit=180)
 
 
-def measured(shape, size, *, with_peer=True):
+def measured(shape, size, objectives=OBJECTIVES):
     """
     The numbers of a shape at this size, as JSON.
 
-    Costs are in µs of a decision. Where a run was ended at the limit, `ours` and with it both objectives are lower
-    bounds, and `ended` says so.
+    Costs are in µs of a decision, `loading` in µs for each existing workload, with reading the input. `ended` are the
+    runs that were ended at the limit: what follows from their costs are bounds only, and where even loading took longer,
+    nothing is known of the decisions.
     """
     kind = shapes.kind_of(shape)
     n_targets, n_few, n_many, n_pending = getattr(size, kind)
-    with _input(shape, n_targets, n_few, n_pending) as path:
-        before = best(bayplan_run(kind, path, size.limit) for _ in range(size.runs))
-    with _input(shape, n_targets, n_many, n_pending) as path:
+    before = theirs = None
+    if "growth" in objectives:
+        with _input(shape, n_targets, n_few, n_pending) as path:
+            before = best(bayplan_run(kind, path, size.limit) for _ in range(size.runs))
+    with _input(shape, n_targets, n_many, n_pending) as path, _input(shape, n_targets, n_many, 0) as empty:
         ours = best(bayplan_run(kind, path, size.limit) for _ in range(size.runs))
-        theirs = best(peer_run(kind, path, size.limit) for _ in range(size.runs)) if with_peer else None
-    each = {"before": before["seconds"], "ours": ours["seconds"], "peer": theirs["seconds"] if theirs else None}
-    found = {name: None if seconds is None else round(seconds / n_pending * 1e6, 1) for name, seconds in each.items()}
-    found |= {
-        "relative": round(ours["seconds"] / theirs["seconds"], 3) if theirs else None,
-        "growth": round(ours["seconds"] / before["seconds"], 2),
-        "loading": round(ours["loading"] / n_many * 1e6, 1),  # µs for each existing workload, with reading the input
-        "placed": [ours["ok"], theirs["ok"] if theirs else None],
-        "pending": n_pending,
-    }
-    ended = [name for name, run in (("before", before), ("ours", ours), ("peer", theirs)) if run and run["ok"] is None]
-    return {"shape": shapes.written(shape), **found, **({"ended": ended} if ended else {})}
+        if "relative" in objectives:
+            theirs = best(peer_run(kind, path, empty, size.limit) for _ in range(size.runs))
+        loaded = bayplan_run(kind, empty, size.limit) if ours["ok"] is None else ours
+    found = {"shape": shapes.written(shape)}
+    for objective, than in (("relative", theirs), ("growth", before)):
+        found[objective] = round(ours["seconds"] / than["seconds"], 3) if than else None
+    for name, run in (("before", before), ("ours", ours), ("peer", theirs)):
+        found[name] = round(run["seconds"] / n_pending * 1e6, 1) if run else None
+    found["loading"] = round(loaded["loading"] / n_many * 1e6, 1)
+    found["placed"] = [ours["ok"], theirs["ok"] if theirs else None, n_pending]
+    runs = {"before": before, "ours": ours, "peer": theirs, "loading": loaded}
+    found["ended"] = [name for name, run in runs.items() if run and run["ok"] is None]
+    return found
 
 
 @contextlib.contextmanager
@@ -84,30 +89,48 @@ def best(runs):
 
 
 def bayplan_run(kind, path, limit):
-    """Processor time of the decisions, and of everything before them."""
+    """Processor time of the decisions, and of everything else."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment = {**kept, "PYTHONPATH": str(HERE.parent / "src")}
-    used = _processor_time()
-    found = _finished([sys.executable, "-c", BENCH, "bench", kind, path], limit, environment)
-    return {**found, "loading": max(0.0, _processor_time() - used - found["seconds"])}
+    found, used = _finished([sys.executable, "-c", BENCH, "bench", kind, path], limit, environment)
+    return {**found, "loading": max(0.0, used - found["seconds"])}
 
 
-def peer_run(kind, path, limit):
+def peer_run(kind, path, empty_path, limit):
+    """
+    The time of the real code's decisions: elapsed time or processor time, whichever is less.
+
+    Elapsed time is what it reports. It decides in several threads, so on a free machine that is the lesser; on a busy
+    one it is the processor time, which is found from a second run on the same input without pending workloads.
+    """
     program = peers.program(kind)
     if program is None:
         sys.exit("without the real code there is nothing to compare with")
-    return _finished([str(program), path], limit)
+    found, used = _finished([str(program), path], limit)
+    if found["ok"] is None:
+        return found
+    _, used_for_loading = _finished([str(program), empty_path], limit)
+    return {**found, "seconds": min(found["seconds"], max(used - used_for_loading, found["seconds"] / 8))}
 
 
 def _finished(words, limit, environment=None):
-    """The last line that a program prints; at the limit it is ended, and has taken at least that long."""
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=limit, check=False, env=environment)
-    except subprocess.TimeoutExpired:
-        return {"ok": None, "seconds": float(limit)}
+    """
+    The last line that a program prints, and its processor time.
+
+    At the limit of processor time it is ended; then `ok` is None, and its decisions count as long as all of it.
+    """
+
+    def restrict():
+        resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))
+
+    before = _processor_time()
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, preexec_fn=restrict)
+    used = _processor_time() - before
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return {"ok": None, "seconds": float(limit)}, used
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1]), used
 
 
 def _processor_time():
@@ -159,12 +182,12 @@ class Search:
         """The numbers of a shape; its objectives are 0 where the two schedulers place different numbers of pods."""
         key = (shape, objective)
         if key not in self.known:
-            found = measured(shape, SMALL, with_peer=objective == "relative")
-            ours, theirs = found["placed"]
-            if None not in (ours, theirs) and abs(ours - theirs) > SHARE_AGREED * found["pending"]:
-                found[objective], found["differs"] = 0, True
+            found = measured(shape, SMALL, (objective,))
+            ours, theirs, n_pending = found["placed"]
+            if None not in (ours, theirs) and abs(ours - theirs) > SHARE_AGREED * n_pending:
+                found[objective] = 0
             self.known[key] = found
-            _report(f"{objective} {found[objective]:7.3f}  {_brief(found)}")
+            _report(f"{objective:8} {found[objective]:7.3f}  {_brief(found)}")
         return self.known[key]
 
 
@@ -192,13 +215,10 @@ def add(result):
 
 
 def _brief(found):
-    peer = "" if found["peer"] is None else f" peer {found['peer']:,.0f}"
-    ended = f" ended: {', '.join(found['ended'])}" if "ended" in found else ""
-    placed = "/".join("-" if number is None else str(number) for number in (*found["placed"], found["pending"]))
-    return (
-        f"{found['before']:,.0f} → {found['ours']:,.0f} µs{peer}  x{found['growth']}  loading {found['loading']:,.0f} "
-        f"placed {placed}{ended}  {found['shape']}"
-    )
+    numbers = ", ".join(f"{name} {found[name]:,}" for name in ("before", "ours", "peer", "loading") if found[name])
+    placed = "/".join("-" if number is None else str(number) for number in found["placed"])
+    ended = f", ended: {' '.join(found['ended'])}" if found["ended"] else ""
+    return f"{numbers}, placed {placed}{ended}: {found['shape']}"
 
 
 def _report(line):
