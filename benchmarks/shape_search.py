@@ -50,8 +50,8 @@ def measured(shape, size, objectives=OBJECTIVES):
     The numbers of a shape at this size, as JSON.
 
     Costs are in µs of a decision, `loading` in µs for each existing workload, with reading the input. `ended` are the
-    runs that were ended at the limit: what follows from their costs are bounds only, and where even loading took longer,
-    nothing is known of the decisions.
+    runs that were ended at the limit: what follows from their costs is a bound only, and where even loading took
+    longer, nothing is known of the decisions.
     """
     kind = shapes.kind_of(shape)
     n_targets, n_few, n_many, n_pending = getattr(size, kind)
