@@ -27,7 +27,8 @@ HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "shapes.json"
 OBJECTIVES = ("relative", "growth")
 STARTS = 4  # random shapes of which a climb begins with the worst
-PATIENCE = 10  # mutations in a row that are no worse; then the climb ends
+PATIENCE = 8  # mutations in a row that are no worse; then the climb ends
+MAX_MUTATIONS = 24  # of one climb, so that a short search begins several
 NOISE = 1.05  # a shape must be worse by this factor to be kept
 SHARE_AGREED = 0.1  # of the pending workloads: how many more than the real code we may place, or fewer
 
@@ -169,7 +170,9 @@ class Search:
         starts = [kind.random(chance) for _ in range(STARTS)]
         shape = max(starts, key=lambda one: self.measure(one, objective)[objective])
         worst, n_failed = self.measure(shape, objective), 0
-        while n_failed < PATIENCE and not self.is_over:
+        for _ in range(MAX_MUTATIONS):
+            if n_failed == PATIENCE or self.is_over:
+                break
             other = shape.mutated(chance)
             found = self.measure(other, objective)
             if found[objective] > worst[objective] * NOISE:
