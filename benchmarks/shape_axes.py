@@ -8,7 +8,13 @@ import dataclasses
 
 
 class Shape:
-    """A frozen dataclass whose fields are axes; `axis` declares one."""
+    """
+    A frozen dataclass whose fields are axes; `axis` declares one.
+
+    `same_rules`: the real code reads all rules of the input, so it places about as many workloads as Bayplan.
+    """
+
+    same_rules = True
 
     @classmethod
     def axes(cls):

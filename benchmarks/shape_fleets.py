@@ -46,6 +46,10 @@ class FleetShape(Shape):
     labels: int = axis(2, 10)
     namespaces: int = axis(1, 10, 1000)
 
+    @property
+    def same_rules(self):
+        return self.terms == "none"
+
 
 def generate(shape, n_clusters, n_scheduled, n_pending):
     """{"clusters", "bindings", "pending"} for `bayplan bench fleet`."""
