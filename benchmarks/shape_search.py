@@ -99,7 +99,7 @@ def bayplan_run(kind, path, limit):
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment = {**kept, "PYTHONPATH": str(HERE.parent / "src")}
     found, used = _finished([sys.executable, "-c", BENCH, "bench", kind, path], limit, environment)
-    return {**found, "loading": max(0.0, used - found["seconds"])}
+    return {**found, "loading": used if found["ok"] is None else max(0.0, used - found["seconds"])}
 
 
 def peer_run(kind, path, empty_path, limit):
