@@ -44,7 +44,7 @@ class Size(NamedTuple):
 
 
 SMALL = Size((500, 500, 5000, 100), (200, 500, 5000, 100), runs=1, limit=15)
-FULL = Size((5000, 5000, 50_000, 300), (1000, 5000, 50_000, 300), runs=3, limit=180)
+FULL = Size((5000, 5000, 50_000, 300), (1000, 5000, 50_000, 300), runs=3, limit=120)
 
 
 def measured(shape, size, objectives=OBJECTIVES):
