@@ -36,8 +36,15 @@ NAMED = {
     "many-keys": "pods preferred=8 anti_preferred=8 keys=host+rack+zone+region weights=varied apps=size-10 zones=10",
     "rollouts": "pods template_hash=1 spread=hash by=hash anti_preferred=1 apps=size-10 new=50",
     "few-nodes": "pods nodes=few by=tier preferred=1 anti_preferred=1 keys=host+zone apps=size-10 tiers=100",
+    # Terms of one app that match the pods of all others, so that no label finds them.
+    "not-own": "pods preferred=1 operator=notin apps=size-3",
+    "not-own-near": "pods required=4 operator=exists+notin toward=next namespaces=app scope=list keys=zone apps=size-3",
+    # A few apps name so many pods that almost every pod has a label value of its own in a term.
+    "named-pods": "pods share=1 preferred=8 by=pod operator=notin-100 keys=host+zone spread=hard-host apps=size-3",
+    "taints": "pods taints=many-soft apps=each new=100",
     # The policy of Karmada's proposal: labelSelector and matchLabelKeys, two pipelines to a group.
     "flink": "fleet policies=one affinity=none terms=anti select=both spread=one group_size=pair new=50",
+    "not-group": "fleet policies=one affinity=none terms=preferred select=not-selector group_size=pair new=50",
     "policies": "fleet policies=each affinity=names division=dynamic requests=policy replicas=varied",
     "fleet-groups": "fleet policies=of-1000 groups=anti group_size=ten spread=one namespaces=10",
 }
