@@ -30,6 +30,7 @@ STARTS = 4  # random shapes of which a climb begins with the worst
 PATIENCE = 8  # mutations in a row that are no worse; then the climb ends
 MAX_MUTATIONS = 24  # of one climb, so that a short search begins several
 LONG = 20  # seconds
+TICK = 0.004  # seconds; some systems count processor time in ticks, so less than one may be none
 NOISE = 1.05  # a shape must be worse by this factor to be kept
 SHARE_AGREED = 0.1  # of the pending workloads: how many more than the real code we may place, or fewer
 
@@ -68,7 +69,7 @@ def measured(shape, size, objectives=OBJECTIVES):
         loaded = bayplan_run(kind, empty, size.limit) if ours["ok"] is None else ours
     found = {"shape": shapes.written(shape)}
     for objective, than in (("relative", theirs), ("growth", before)):
-        found[objective] = round(ours["seconds"] / than["seconds"], 3) if than else None
+        found[objective] = round(ours["seconds"] / max(than["seconds"], TICK), 3) if than else None
     for name, run in (("before", before), ("ours", ours), ("peer", theirs)):
         found[name] = round(run["seconds"] / n_pending * 1e6, 1) if run else None
     found["loading"] = round(loaded["loading"] / n_many * 1e6, 1)
@@ -201,26 +202,23 @@ class Search:
 
 
 def search(seconds, seed, kind, n_finalists):
-    """Climb, measure the worst at full size, and add the result to the file of results."""
+    """Climb, measure the worst at full size, and add the result to the file of results as it grows."""
+    earlier = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
     climbs = Search(seconds, seed, kind)
     climbs.run()
-    result = {"seed": seed, "seconds": seconds, "tried": len(climbs.known), "worst": {}, "at full size": {}}
-    for objective in OBJECTIVES:
-        ranked = {one["shape"]: one for one in sorted(climbs.ends[objective], key=lambda one: -one[objective])}
-        worst = list(ranked.values())
-        result["worst"][objective] = worst
-        result["at full size"][objective] = []
-        for one in worst[:n_finalists]:
-            found = measured(shapes.parse(one["shape"].split()), FULL)
-            _report(f"full size: {_brief(found)}")
-            result["at full size"][objective].append(found)
-    add(result)
+    worst = {name: sorted(ends, key=lambda one: -one[name]) for name, ends in climbs.ends.items()}
+    result = {"seed": seed, "seconds": seconds, "tried": len(climbs.known), "worst": worst, "at full size": []}
+    finalists = dict.fromkeys(one["shape"] for ends in worst.values() for one in ends[:n_finalists])
+    _write([*earlier, result])
+    for words in finalists:
+        found = measured(shapes.parse(words.split()), FULL)
+        _report(f"full size: {_brief(found)}")
+        result["at full size"].append(found)
+        _write([*earlier, result])
 
 
-def add(result):
-    """Append to the file of results."""
-    before = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
-    RESULTS.write_text(json.dumps([*before, result], indent=1) + "\n", encoding="utf-8")
+def _write(results):
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 def _brief(found):
