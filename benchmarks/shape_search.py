@@ -31,6 +31,7 @@ STARTS = 4  # random shapes of which a climb begins with the worst
 PATIENCE = 8  # mutations in a row that are no worse; then the climb ends
 MAX_MUTATIONS = 24  # of one climb, so that a short search begins several
 LONG = 20  # seconds
+MAX_SLOWDOWN = 3  # of the real code by whatever else runs; its processor time has the noise of two runs
 NOISE = 1.05  # a shape must be worse by this factor to be kept
 SHARE_AGREED = 0.1  # of the pending workloads: how many more than the real code we may place, or fewer
 
@@ -117,7 +118,7 @@ def peer_run(kind, path, empty_path, limit):
     if found["ok"] is None:
         return found
     _, used_for_loading = _finished([str(program), empty_path], limit)
-    return {**found, "seconds": min(found["seconds"], max(used - used_for_loading, found["seconds"] / 8))}
+    return {**found, "seconds": min(found["seconds"], max(used - used_for_loading, found["seconds"] / MAX_SLOWDOWN))}
 
 
 def _finished(words, limit, environment=None):
