@@ -1,9 +1,9 @@
 """
 Classes: placed workloads that no term distinguishes, and where they are.
 
-(class, slot) → workload keys is the ground truth from which every count derives. Labels distinguish classes only if a
-term in use mentions their key, and their values only if a term names them, so pods with a unique label each still share
-a class. Each set of labels is stored once, whatever the number of workloads that have it. Knows nothing of rules.
+(class, slot) → workload keys is the ground truth from which every count derives. A label distinguishes classes only if
+a term in use names its value, or asks for the presence of its key, so pods with a unique label each still share a
+class. Each set of labels is stored once, whatever the number of workloads that have it. Knows nothing of rules.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class LabelSets(msgspec.Struct, eq=False):
                 if not having:
                     del self.watched[name][value]
 
-    def watch(self, key: str) -> list[LabelSet]:
-        """Keep the label sets by value of this key from now on; returns those that have the key."""
+    def watch(self, key: str) -> None:
+        """Keep the label sets by value of this key from now on."""
         by_value = self.watched[key] = {}
         if key not in self._n_by_key:
             having = list(self._by_key.get(key, ()))
@@ -97,7 +97,6 @@ class LabelSets(msgspec.Struct, eq=False):
                 by_value[value].add(label_set)
             else:
                 by_value[value] = {label_set}
-        return having
 
     def _enter(self, key: str, label_set: LabelSet) -> None:
         if key in self._n_by_key:

@@ -1,9 +1,9 @@
 """
 The placed workloads as terms select them: classes, their terms and the counters of both, kept correct by every change.
 
-No query scans the workloads. All label sets are scanned only when a term in use mentions a key for the first time,
-because from then on that key distinguishes classes; workloads move between classes only then and when a value of such a
-key is first named.
+No query scans the workloads. When a term in use names a value for the first time, the workloads that have it move to a
+class of their own; when one asks for the presence of a key, those that have the key do. The label sets are scanned for
+them only if many have the key, and only when it is first mentioned.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import msgspec
 
@@ -132,9 +133,9 @@ class PeerIndex:
 
     def release(self, entry: TermEntry) -> None:
         dropped = self.terms.release(entry)
-        for key, value in dropped or ():
-            if value is None:
-                del self.label_sets.watched[key]
+        for key, _ in dropped or ():
+            if not self.terms.n_mentions[key]:
+                self.label_sets.watched.pop(key, None)
         if dropped is not None and entry.matches:
             for cls in self.classes.candidates(entry.term):
                 for counter in entry.matches.values():
@@ -324,27 +325,26 @@ class PeerIndex:
     # Distinguishing classes
 
     def _distinguish(self, mention: Mention) -> None:
-        """Split classes by what is mentioned for the first time: a key, or a value of a key."""
+        """Split classes by what is mentioned for the first time: the presence of a key, or a value of it."""
         key, value = mention
-        having: Iterable[LabelSet]
-        if value is None:
-            having, value, before = self.label_sets.watch(key), OTHER, None
-            if key[:1] == "\0":  # labels that Bayplan adds itself are visible from the start
-                return
-        else:
-            having, before = self.label_sets.watched[key].get(value, ()), OTHER
+        if key not in self.label_sets.watched:
+            self.label_sets.watch(key)
+        if key[:1] == "\0":  # labels that Bayplan adds itself are visible from the start
+            return
+        by_value = self.label_sets.watched[key]
+        having = chain.from_iterable(by_value.values()) if value is None else by_value.get(value, ())
+        # Classes that show more of the label than that were split before, and have not been merged since.
+        unsplit = (None,) if value is None else (None, OTHER)
         by_class: dict[int, list[LabelSet]] = {}
         for label_set in having:
             for class_id, cls in label_set.classes.items():
-                if cls.labels.get(key) == before:  # else the class was split before, and has not been merged since
+                if cls.labels.get(key) in unsplit:
                     by_class.setdefault(class_id, []).append(label_set)
         for class_id, label_sets in by_class.items():
-            self._split(self.classes.by_id[class_id], label_sets, (key, value))
+            self._split(self.classes.by_id[class_id], label_sets, (key, OTHER if value is None else value))
 
     def _split(self, cls: WorkloadClass, label_sets: Collection[LabelSet], label: tuple[str, str]) -> None:
         """Make a label, or the value of one, visible for the members with some of the label sets of a class."""
-        if not label_sets:
-            return
         before = cls.key[1]
         visible = tuple(sorted((*(other for other in before if other[0] != label[0]), label)))
         other = self.classes.by_key.get((cls.namespace, visible, cls.terminating, cls.affinity))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.slots import ABSENT, At, ValueColumn
 from bayplan.indexing.term_lookup import TermLookup
+from bayplan.model.labels import IN, NOT_IN
 from bayplan.model.reasons import Mask, Slots
 from bayplan.model.terms import PeerTerm
 
@@ -218,11 +219,12 @@ class TermTable(msgspec.Struct, eq=False):
     """
     All terms in use.
 
-    `mentioned` are the label keys that any of them selects by, as (key, None), and the values of these keys that any of
-    them names. Only these distinguish classes.
+    `mentioned` are the label values that any of them names, and as (key, None) the keys for whose presence any of them
+    asks. Only these distinguish classes. `n_mentions` is their number by key.
     """
 
     mentioned: Tally[Mention] = msgspec.field(default_factory=Tally)
+    n_mentions: Tally[str] = msgspec.field(default_factory=Tally)
     mentions_generation: int = 0  # changes whenever something is mentioned for the first time, or no longer
     n_by_namespace_labels: int = 0  # terms that select namespaces by their labels
     counted: TermLookup[TermEntry] = msgspec.field(default_factory=TermLookup)  # the terms whose matches are counted
@@ -232,7 +234,7 @@ class TermTable(msgspec.Struct, eq=False):
         return len(self._entries)
 
     def use(self, term: PeerTerm) -> tuple[TermEntry, list[Mention]]:
-        """The entry of the term, used once more, and what is newly mentioned: a key comes before its values."""
+        """The entry of the term, used once more, and what is newly mentioned."""
         entry = self._entries.get(term)
         new: list[Mention] = []
         if entry is None:
@@ -241,6 +243,7 @@ class TermTable(msgspec.Struct, eq=False):
             for mention in mentions_of(term):
                 self.mentioned[mention] += 1
                 if self.mentioned[mention] == 1:
+                    self.n_mentions[mention[0]] += 1
                     self.mentions_generation += 1
                     new.append(mention)
         entry.uses += 1
@@ -261,15 +264,22 @@ class TermTable(msgspec.Struct, eq=False):
             if not self.mentioned[mention]:
                 self.mentions_generation += 1
                 del self.mentioned[mention]
+                self.n_mentions[mention[0]] -= 1
+                if not self.n_mentions[mention[0]]:
+                    del self.n_mentions[mention[0]]
                 dropped.append(mention)
         return dropped
 
 
 def mentions_of(term: PeerTerm) -> Iterable[Mention]:
-    """The label keys that a term selects by, each before the values of it that the term names."""
+    """
+    The label values that a term names, and (key, None) for the presence of a key.
+
+    `In` and `NotIn` read a label with another value like one that is absent, so they do not ask for its presence.
+    """
     found: dict[Mention, None] = {}
     for part in term.parts:
         for requirement in part.selector.requirements if part.selector is not None else ():
-            found[requirement.key, None] = None
-            found.update(((requirement.key, value), None) for value in requirement.values)
+            values = requirement.values if requirement.operator in (IN, NOT_IN) else (None,)
+            found.update(((requirement.key, value), None) for value in values)
     return found
