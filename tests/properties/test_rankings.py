@@ -39,6 +39,7 @@ def test_a_quick_choice_agrees_with_a_full_evaluation(semantics, seed):
     # With a limit of its own, the targets of a small cluster are told apart as those of a large one.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bayplan.engine.domain_choice.MAX_PARTITIONS", 2 + seed % 20)
+        patch.setattr("bayplan.engine.evaluations.MAX_REPLAYED_CHANGES", seed % 7 * 10)
         agree(semantics, seed)
 
 

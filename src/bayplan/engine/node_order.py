@@ -71,12 +71,10 @@ class NodeOrder:
         """The targets divided by the domains of these columns, in an up-to-date order."""
         names = tuple([column.key for column in columns])
         found = self._by_columns.get(names)
-        if found is None:
+        if found is None or not found.catch_up():
             if len(self._by_columns) >= MAX_DOMAIN_ORDERS:
                 self._by_columns.clear()
             found = self._by_columns[names] = DividedKeys(list(self.results.values()), columns, self._index)
-        else:
-            found.catch_up()
         return found
 
 
@@ -95,20 +93,23 @@ class DividedKeys:
         self._followed: list[AnyEvaluation] = [one.evaluation for one in results if one.rule.follows_workloads]
         self._versions = [evaluation.version for evaluation in self._followed]
 
-    def catch_up(self) -> None:
-        """Correct the keys of the targets that changed since the last call."""
+    def catch_up(self) -> bool:
+        """Correct the keys of the targets that changed since the last call; False if the arrays are others by now."""
         slots = set[int]()
         for position, evaluation in enumerate(self._followed):
             version = self._versions[position]
             if evaluation.version != version:
                 changed = evaluation.since(version)
+                if changed is None:
+                    return False
                 self._versions[position] = evaluation.version
-                slots |= set(range(MAX_CORRECTIONS + 1)) if changed is None else changed
+                slots |= changed
         if len(slots) > MAX_CORRECTIONS:
             self.keys.rebuild()
         else:
             for slot in slots:
                 self.keys.correct(slot)
+        return True
 
 
 def _constant_score(results: Sequence[RuleResult]) -> int | None:
