@@ -97,8 +97,9 @@ class Turn:
             if len(self.bound) == self.n_pods:
                 break
         self.last = time.monotonic()
-        while await self.n_events() < self.n_pods:
-            await asyncio.sleep(POLL_SECONDS)  # noqa: ASYNC110 (a watch of the events would slow the API server)
+        # Polled, because a watch of the events would take processor time from the scheduler.
+        while await self.n_events() < self.n_pods:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
         self.total = processor_time.seconds(self.pid)
 
     async def n_events(self):
