@@ -93,10 +93,9 @@ class ResponseReader:
         if self._status in (100, 102, 103):  # informational: the response follows
             self._received = self._received[end + 4 :]
             return bool(self._received) and self._read_head()
-        headers = self._headers
-        for line in lines:
-            name, _, value = line.partition(":")
-            headers[name.lower()] = value.strip()
+        self._headers = headers = {
+            name.lower(): value.strip() for name, _, value in [line.partition(":") for line in lines]
+        }
         self.is_reusable = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
         self._body_at = end + 4
         self._read_length(headers)
@@ -151,6 +150,8 @@ class _Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._reader = ResponseReader()
         self._answer: asyncio.Future[ShortResponse] | None = None
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def answer_has_begun(self) -> bool:
@@ -166,7 +167,7 @@ class _Channel(asyncio.Protocol):
         assert self._transport is not None, "a connection that is open has a transport"
         loop = asyncio.get_running_loop()
         self._reader, self._answer = ResponseReader(), loop.create_future()
-        timer = None if timeout is None else loop.call_later(timeout, self._fail, TimeoutError())
+        self._set_deadline(None if timeout is None else loop.time() + timeout)
         self._transport.write(request)
         try:
             return await self._answer
@@ -175,8 +176,6 @@ class _Channel(asyncio.Protocol):
             raise
         finally:
             self._answer = None
-            if timer is not None:
-                timer.cancel()
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._reader.response is not None:
@@ -194,6 +193,7 @@ class _Channel(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_open, self._transport = False, None
+        self._stop_timer()
         self._on_lost(self)
         if self._answer is None:
             return
@@ -203,6 +203,32 @@ class _Channel(asyncio.Protocol):
             self._fail(ResponseCutError())
         else:
             self._fail(error or ConnectionAbortedError("the server closed it"))
+
+    def _set_deadline(self, deadline: float | None) -> None:
+        """
+        Set when the request in progress fails.
+
+        A timer that is set for earlier stays and is set again when it fires: requests need a timer each only if they
+        take long.
+        """
+        self._deadline = deadline
+        if deadline is not None and (self._timer is None or self._timer.when() > deadline):
+            self._stop_timer()
+            self._timer = asyncio.get_running_loop().call_at(deadline, self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        self._timer = None
+        if self._answer is None or self._deadline is None:
+            return
+        if asyncio.get_running_loop().time() >= self._deadline:
+            self._fail(TimeoutError())
+        else:
+            self._set_deadline(self._deadline)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def abort(self) -> None:
         self.is_open = False

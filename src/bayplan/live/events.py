@@ -87,14 +87,17 @@ class EventRecorder:
             known.count += 1
             if self._clock() - known.written >= SERIES_UPDATE_SECONDS:
                 known.written = self._clock()
-                replacement = _NewEvent(key, self._body(pod, known.name, reason, note, action, warning=warning))
+                replacement = _NewEvent(
+                    key, self._body(pod, known.name, reason, note, action, at=self._wall(), warning=warning)
+                )
                 self._enqueue(_SeriesUpdate(known.namespace, known.name, known.count, replacement))
             return
-        name = self._unique_name(pod)
+        now = self._wall()
+        name = self._unique_name(pod, now)
         self._posted[key] = _PostedEvent(pod.namespace, name, self._clock())
         while len(self._posted) > MAX_TRACKED_EVENTS:
             self._posted.popitem(last=False)
-        self._enqueue(_NewEvent(key, self._body(pod, name, reason, note, action, warning=warning)))
+        self._enqueue(_NewEvent(key, self._body(pod, name, reason, note, action, at=now, warning=warning)))
 
     async def run(self) -> None:
         """Send events until cancelled, a few at a time and within the rate."""
@@ -148,18 +151,20 @@ class EventRecorder:
         self._unsent.append(event)
         self._available.set()
 
-    def _unique_name(self, pod: PodRef) -> str:
+    def _unique_name(self, pod: PodRef, at: datetime) -> str:
         # The time keeps names unique across restarts.
         self._serial += 1
-        stamp = int(self._wall().timestamp() * 1_000_000)
+        stamp = int(at.timestamp() * 1_000_000)
         return f"{pod.name[:200]}.{stamp:x}{self._serial:04x}"
 
-    def _body(self, pod: PodRef, name: str, reason: str, note: str, action: str, *, warning: bool) -> dict[str, Any]:
+    def _body(
+        self, pod: PodRef, name: str, reason: str, note: str, action: str, *, at: datetime, warning: bool
+    ) -> dict[str, Any]:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"namespace": pod.namespace, "name": name},
-            "eventTime": _micro_time(self._wall()),
+            "eventTime": _micro_time(at),
             "reportingController": REPORTER,
             "reportingInstance": self._instance[:128],
             "action": action,
@@ -184,4 +189,4 @@ def _truncated(note: str) -> str:
 
 
 def _micro_time(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
