@@ -72,7 +72,7 @@ class EventRecorder:
         self._on_trouble = on_trouble
         self._posted: OrderedDict[tuple[str, str, str], _PostedEvent] = OrderedDict()
         self._unsent: deque[_NewEvent | _SeriesUpdate] = deque()
-        self._available = asyncio.Event()
+        self._idle_workers: list[asyncio.Future[None]] = []
         self._serial = 0
         self._next_send = 0.0
         self.dropped = 0
@@ -107,7 +107,6 @@ class EventRecorder:
 
     async def _send_queued(self) -> None:
         while True:
-            await self._available.wait()
             while self._unsent:
                 now = self._clock()
                 self._next_send = max(self._next_send + self._pause, now)
@@ -115,7 +114,9 @@ class EventRecorder:
                 if self._next_send > now:
                     await asyncio.sleep(self._next_send - now)
                 await self._send(event)
-            self._available.clear()
+            idle = asyncio.get_running_loop().create_future()
+            self._idle_workers.append(idle)
+            await idle
 
     async def flush(self) -> None:
         """Send all queued events without a limit of the rate."""
@@ -149,7 +150,12 @@ class EventRecorder:
             self._unsent.popleft()
             self.dropped += 1
         self._unsent.append(event)
-        self._available.set()
+        # One event wakes one worker: the last to become idle, so that few connections are used while events are few.
+        while self._idle_workers:
+            idle = self._idle_workers.pop()
+            if not idle.done():  # it was not cancelled
+                idle.set_result(None)
+                return
 
     def _unique_name(self, pod: PodRef, at: datetime) -> str:
         # The time keeps names unique across restarts.
