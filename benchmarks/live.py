@@ -1,7 +1,7 @@
 """
 Pods bound per second and processor time per pod on one real API server: Bayplan, kube-scheduler and a bare client.
 
-    python benchmarks/live.py [--nodes 5000] [--pods 1500] [--turns 3]
+    python benchmarks/live.py [--nodes 5000] [--pods 1500] [--turns 3] [--shares]
 
 Pods exist before a scheduler is started. The rate is measured from its first bind to its last, as a watch reports
 them. Its processor time is counted from the first bind until every pod is bound and has its event, and separately
@@ -9,7 +9,7 @@ before the first bind: starting and listing. The bare client makes no decisions:
 each pod. All take turns in one run, and the best turn of each counts.
 
 Results are written to live-results.json and the table to README.md. `--nodes` or `--pods` other than the defaults
-write nothing.
+write nothing. `--shares` measures Bayplan alone and prints where its processor time goes; see shares.py.
 """
 
 import argparse
@@ -146,8 +146,8 @@ def bare(server, namespace, n_pods, nodes):
     return client.pid, end
 
 
-async def run(n_nodes, n_pods, n_turns):
-    """The results of all turns by kind and scheduler."""
+async def run(n_nodes, n_pods, n_turns, *, only_shares=False):
+    """The results of all turns by kind and scheduler; `only_shares` prints the shares of Bayplan's processor time."""
     results = {}
     with KubeServer(Options(high_throughput=True)) as server:
         async with Admin.of(server) as admin:
@@ -164,7 +164,17 @@ async def run(n_nodes, n_pods, n_turns):
             def no_scheduler(namespace):
                 return bare(server, namespace, n_pods, nodes)
 
-            schedulers = {BARE: no_scheduler, THEIRS: theirs, OURS: ours}
+            def timed(_namespace):
+                program = (str(ROOT / "benchmarks" / "shares.py"),)
+                found = process(server, "--no-leader-elect", "-q", wait=False, program=program)
+
+                def end():
+                    found.stop()
+                    print(found.log.read_text(encoding="utf-8"), flush=True)
+
+                return found.pid, end
+
+            schedulers = {OURS: timed} if only_shares else {BARE: no_scheduler, THEIRS: theirs, OURS: ours}
             for kind in KINDS:
                 for scheduler in schedulers:
                     await admin.create_namespace(f"{scheduler}-{kind.replace(' ', '-')}")
@@ -226,10 +236,13 @@ if __name__ == "__main__":
     parser.add_argument("--nodes", type=int, default=NODES)
     parser.add_argument("--pods", type=int, default=PODS)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--shares", action="store_true", help="only print where Bayplan's processor time goes")
     given = parser.parse_args()
     if given.pods > given.nodes:
         parser.error("pods with anti-affinity need a node each: pass no more pods than nodes")
-    measured = asyncio.run(run(given.nodes, given.pods, given.turns))
+    measured = asyncio.run(run(given.nodes, given.pods, given.turns, only_shares=given.shares))
+    if given.shares:
+        sys.exit()
     rows = list(rows_of(measured, given.nodes, given.pods))
     table = tables.table(HEAD, map(cells, rows))
     print(table)

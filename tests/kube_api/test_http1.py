@@ -151,6 +151,20 @@ async def test_concurrent_requests_use_no_more_connections_than_allowed(monkeypa
         assert pool.n_opened == len(connections) == 3
 
 
+async def test_no_free_connection_in_time(monkeypatch):
+    monkeypatch.setattr(http1, "MAX_CONNECTIONS", 1)
+    async with pool_for("wait", SHORT) as (pool, connections):
+        first = asyncio.create_task(exchange(pool))
+        while not connections or connections[0].answers != [SHORT]:  # noqa: ASYNC110 (the request has not arrived)
+            await asyncio.sleep(0)
+        with pytest.raises(TimeoutError):
+            await exchange(pool, timeout=0.01)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert await exchange(pool) == (200, b"{}")
+
+
 async def test_a_connection_that_was_idle_for_long_is_not_used_again():
     now = [0.0]
     async with pool_for(SHORT, SHORT, clock=lambda: now[0]) as (pool, _):

@@ -315,7 +315,8 @@ class Connection:
             headers = {"Host": self._host, **_own_headers(call, credential)}
             named = [*headers.items(), *self._headers, ("Accept-Encoding", "identity")]
             text = "".join(f"{name}: {value}\r\n" for name, value in named)
-            assert text.count("\n") == len(named), "no header has a line break"
+            if text.count("\n") != len(named):
+                raise ValueError("a header has a line break")
             if len(self._encoded_headers) >= _MAX_CACHED_HEADERS:  # tokens are renewed
                 self._encoded_headers.clear()
             lines = self._encoded_headers[key] = text.encode() + b"\r\n"

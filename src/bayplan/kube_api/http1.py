@@ -275,11 +275,16 @@ class ConnectionPool:
         is_idempotent: bool,
     ) -> ShortResponse:
         """
-        Send a request and return the response.
+        Send a request and return the response; waiting for a free connection has a timeout of its own.
 
         A server may close an idle connection at the moment of a request. Only an idempotent request is then sent again.
         """
-        async with self._slots:
+        if self._slots.locked():
+            async with asyncio.timeout(timeout):
+                await self._slots.acquire()
+        else:
+            await self._slots.acquire()
+        try:
             channel = self._take_idle(tls)
             if channel is not None:
                 try:
@@ -289,6 +294,8 @@ class ConnectionPool:
                         raise
             async with asyncio.timeout(timeout):
                 return await self._send(await self._connect(tls), request, None)
+        finally:
+            self._slots.release()
 
     def close(self) -> None:
         """Abort all connections: a graceful TLS shutdown would outlast the event loop."""
