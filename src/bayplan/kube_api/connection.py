@@ -32,14 +32,13 @@ from bayplan.kube_api.errors import (
     TooManyRequestsError,
     WrongServerError,
 )
-from bayplan.kube_api.http1 import ConnectionPool
+from bayplan.kube_api.http1 import CONNECT_TIMEOUT_SECONDS, ConnectionPool
 from bayplan.kube_api.pacing import TokenBucket
 from bayplan.kube_api.tls import TlsContexts
 
 JSON = "application/json"
 _MAX_CONNECTIONS = 250  # each watch holds one
 _STREAM_BUFFER_BYTES = 256 * 1024  # how far a stream may run ahead of its reader
-_CONNECT_TIMEOUT_SECONDS = 10.0
 _CLOSING_LOOP_TURNS = 5
 _MAX_ATTEMPTS = 5
 _MAX_RETRY_WAIT_SECONDS = 30.0  # total of all waits of one request
@@ -282,6 +281,7 @@ class Connection:
         return type(found)(f"{found}{hint}") if hint else found
 
     async def _send(self, call: _Call, credential: Credential) -> _Response:
+        assert self._session is not None, "a connection is used within `async with`"
         tls = self._contexts.current(credential.certificate) if self._is_tls else None
         if self.pool is not None and call.method != "GET":
             body = call.body or b""
@@ -292,14 +292,13 @@ class Connection:
                 call.timeout,
                 is_idempotent=call.method in _IDEMPOTENT,
             )
-        assert self._session is not None, "a connection is used within `async with`"
         return await self._session.request(
             call.method,
             yarl.URL(f"{self.server}{call.target}", encoded=True),
             data=call.body,
             headers=_own_headers(call, credential),
             timeout=aiohttp.ClientTimeout(
-                total=call.timeout, sock_connect=_CONNECT_TIMEOUT_SECONDS, sock_read=call.inactivity
+                total=call.timeout, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=call.inactivity
             ),
             allow_redirects=False,
             proxy=self._access.proxy or None,

@@ -20,7 +20,7 @@ from bayplan.kube_api.transport import ConnectFailedError, InvalidResponseError,
 
 MAX_CONNECTIONS = 128
 MAX_IDLE_SECONDS = 15.0  # load balancers forget idle connections, some without closing them
-_CONNECT_TIMEOUT_SECONDS = 10.0
+CONNECT_TIMEOUT_SECONDS = 10.0
 _MAX_HEAD_BYTES = 64 * 1024
 
 
@@ -323,7 +323,7 @@ class ConnectionPool:
         loop = asyncio.get_running_loop()
         name = self._server_name if self._is_tls else None
         try:
-            async with asyncio.timeout(_CONNECT_TIMEOUT_SECONDS):
+            async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
                 _, channel = await loop.create_connection(
                     lambda: _Channel(tls, self._lost),
                     self._host,
