@@ -1,7 +1,8 @@
 """
 Measure everything that needs no server: `python benchmarks/run.py [SECTION...] [--quick]` prints tables, ratios first.
 
-Sections are decisions, growth, loading, incremental, rollouts, volumes and webhook; all of them unless some are named.
+Sections are decisions, growth, loading, yaml, start-up, incremental, rollouts, volumes and webhook; all of them unless
+some are named.
 Results are written to results.json and the tables to README.md, section by section: other sections stay unchanged.
 `--quick` uses small inputs to check that everything runs, and writes nothing.
 """
@@ -21,13 +22,17 @@ import incremental  # noqa: E402
 import loading  # noqa: E402
 import reviews  # noqa: E402
 import rollouts  # noqa: E402
+import start_up  # noqa: E402
 import tables  # noqa: E402
 import volumes  # noqa: E402
+import yaml_dumps  # noqa: E402
 
 SECTIONS = {
     "decisions": decisions,
     "growth": growth,
     "loading": loading,
+    "yaml": yaml_dumps,
+    "start-up": start_up,
     "incremental": incremental,
     "rollouts": rollouts,
     "volumes": volumes,

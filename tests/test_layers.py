@@ -2,8 +2,6 @@
 
 import ast
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -139,10 +137,3 @@ def test_the_layers_distinguish_the_units():
     assert LEVELS[unit_of("bayplan.explaining.explanation")] > LEVELS["schedule_pod"]
     assert "bayplan.schedule_pod" in own_imports("bayplan.explaining.explanation")
     assert "bayplan.reading.cluster" in own_imports("bayplan.cli.loading")  # found inside a function
-
-
-def test_help_loads_nothing_heavy():
-    heavy = {"numpy", "yaml", "rich", "aiohttp", "bayplan.schedule_pod"}
-    code = f"import sys, bayplan.cli.main; print(*sorted({heavy!r} & set(sys.modules)))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=SOURCE)
-    assert loaded.stdout.split() == []

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.engine import filtering, ranking, scoring
+from bayplan.engine import domain_choice, filtering, ranking, scoring
 from bayplan.engine.engine import Engine
 from bayplan.model.workloads import Workload
+
+MAX_CHOICES_BY_DOMAIN = 3  # workloads of a class that find their target without a ranking, which later ones share
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -48,6 +50,12 @@ def choose(workload: Workload, engine: Engine, *, ranked: bool = True) -> tuple[
     if ranked:
         equivalence_class = engine.class_of(workload)
         if equivalence_class.is_rankable():
+            equivalence_class.n_choices += 1
+            if equivalence_class.n_choices <= MAX_CHOICES_BY_DOMAIN:
+                found = domain_choice.best(equivalence_class.order, equivalence_class.by_peers, engine.index)
+                if found is not None:
+                    return found
+            equivalence_class.complete(engine.evaluations)
             return ranking.ranking_of(equivalence_class, engine.index).best()
     decision = schedule(workload, engine)
     return decision.slot, 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])

@@ -1,4 +1,4 @@
-"""The program as a process: imports at start, exit codes, streams and help."""
+"""The program as a process: exit codes, streams and help."""
 
 import json
 import os
@@ -14,7 +14,6 @@ import pytest
 from bayplan.cli import configuration, main
 
 COMMANDS = dict(configuration.all_commands(main.cli))
-HEAVY = ("numpy", "rich", "yaml", "aiohttp", "bayplan.indexing")
 QUESTION = '{"nodes":[],"pod":{}}\n'
 
 
@@ -23,22 +22,6 @@ def command(source_folder):
     """The arguments and environment to start the program with."""
     variables = {**os.environ, "PYTHONPATH": str(source_folder)}
     return {"args": [sys.executable, "-m", "bayplan"], "env": variables}
-
-
-@pytest.mark.parametrize(
-    "words", [["--help"], ["--version"], ["place", "--help"], ["version"], ["explain-rule", "--help"]]
-)
-def test_help_and_version_import_no_heavy_module(words, command):
-    code = (
-        "import sys; from bayplan.cli import main\n"
-        "try: main.cli.main(sys.argv[1:], prog_name='bayplan')\n"
-        f"finally: sys.stderr.write(' '.join(m for m in {HEAVY!r} if m in sys.modules))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], env=command["env"], capture_output=True, text=True, check=True
-    )
-    assert done.stderr == ""
-    assert done.stdout
 
 
 def test_a_closed_pipe_ends_with_141_and_no_message(command):

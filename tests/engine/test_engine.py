@@ -149,7 +149,7 @@ def test_the_terms_of_an_asked_pod_are_held_until_release():
     assert len(placed.matched) > 0
     engine.release()
     assert len(terms) == 0
-    assert placed.matched == []  # else placed workloads would go on counting for nothing
+    assert not placed.matched  # else placed workloads would go on counting for nothing
 
 
 # Several engines

@@ -14,6 +14,7 @@ import msgspec
 
 from bayplan.cli import audit_options, commands, options
 from bayplan.cli.audit_options import LossOptions, ProfileOptions, TopologyOptions
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _BAR_WIDTH = 30
 
 @commands.command(
     "audit",
-    summary="Check that nodes run on separate machines, and what remains after the loss of one.",
+    summary=SUMMARIES["audit"],
     examples=(
         "bayplan audit -f nodes.yaml",
         "bayplan audit --context production",

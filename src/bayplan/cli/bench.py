@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from bayplan.cli import commands, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
@@ -22,7 +23,7 @@ KINDS = ("pods", "fleet")
 
 @commands.command(
     "bench",
-    summary="Measure decisions per second on a benchmark input.",
+    summary=SUMMARIES["bench"],
     examples=(
         "bayplan bench pods mixed.json",
         "bayplan bench pods mixed.json --repeat 5 --placements out.jsonl",

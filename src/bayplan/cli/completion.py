@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from bayplan.cli import commands, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
@@ -18,7 +19,7 @@ _DIRECTIVE_DEFAULT, _DIRECTIVE_NO_FILES = ":0", ":4"
 
 @commands.command(
     "completion",
-    summary="Print a shell completion script.",
+    summary=SUMMARIES["completion"],
     examples=(
         "source <(bayplan completion bash)",
         "bayplan completion zsh > ~/.zfunc/_bayplan",

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from bayplan.cli import commands, configuration, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 _ORIGINS = {
@@ -17,7 +18,7 @@ _ORIGINS = {
 }
 
 
-@click.group("config", help="View the configuration.", short_help="View the configuration.")
+@click.group("config", help=SUMMARIES["config"], short_help=SUMMARIES["config"])
 def config() -> None:
     """The group of the configuration commands."""
 

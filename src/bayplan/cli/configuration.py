@@ -14,7 +14,6 @@ A plain KubeSchedulerConfiguration is accepted too. This module does not know wh
 from __future__ import annotations
 
 import os
-import pathlib
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -63,6 +62,8 @@ def apply(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
     if ctx.resilient_parsing:  # completion must not fail because of a bad file
         return
     if not path:
+        import pathlib
+
         folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
         path = str(pathlib.Path(folder, "bayplan", "config.yaml").expanduser())
         if not os.path.isfile(path):  # noqa: PTH113 - returns False where permission is denied

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
-import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -62,6 +60,8 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
         current = found.current_context if found else ""
         if not current:
             return ""
+        import shlex
+
         return f"; the current context of the kubeconfig is {shlex.quote(current)}"
 
     def __repr__(self) -> str:
@@ -70,6 +70,8 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
 
 def _kubeconfig(path: str | None) -> Kubeconfig | None:
     """The kubeconfig; None if there is none or it cannot be read."""
+    import pathlib
+
     from bayplan.kube_api import kubeconfig, kubeconfig_files
 
     try:

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
-import pathlib
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -50,6 +47,8 @@ class Console(msgspec.Struct, frozen=True):
             sys.stdout.write(text)
             sys.stdout.flush()
             return
+        import pathlib
+
         try:
             pathlib.Path(self.output_file).write_text(text, encoding="utf-8", newline="\n")
         except OSError as error:
@@ -61,7 +60,11 @@ class Console(msgspec.Struct, frozen=True):
         """Width of a drawn table; None where tables are plain text."""
         if self.output_file and self.color != "always":
             return None
-        return shutil.get_terminal_size().columns if self._has_color(sys.stdout) else None
+        if not self._has_color(sys.stdout):
+            return None
+        import shutil
+
+        return shutil.get_terminal_size().columns
 
     # Messages
 
@@ -83,6 +86,8 @@ class Console(msgspec.Struct, frozen=True):
 
     def _write(self, level: str, text: str, fault: Fault | None = None) -> None:
         if self.log_format == "json":
+            import json
+
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             where = Fault("") if fault is None else fault
             fields = {"file": where.file, "line": where.line, "object": where.subject, "field": where.path}

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from bayplan.cli import commands, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import InputError
 
@@ -109,7 +110,7 @@ def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, boo
 
 @commands.command(
     "decide",
-    summary="Answer scheduling questions: JSON lines in, JSON lines out.",
+    summary=SUMMARIES["decide"],
     examples=("bayplan decide pods < questions.jsonl > answers.jsonl", "bayplan decide admission < objects.jsonl"),
     details=(
         "Every line of standard input is an independent question. Its answer is one line, in the same order. A line "

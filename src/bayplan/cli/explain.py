@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from bayplan.cli import commands, loading, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import InputError
 
@@ -86,7 +87,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
 
 @commands.command(
     "explain",
-    summary="Explain where a workload is placed, or why every node is rejected.",
+    summary=SUMMARIES["explain"],
     examples=(
         "bayplan explain pod/web-4 -n shop -f cluster.yaml",
         "bayplan explain deploy/web -f cluster.json -f web.yaml",

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from bayplan.cli import commands, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import InputError
 
@@ -43,7 +44,7 @@ def _complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 
 @commands.command(
     "explain-rule",
-    summary="Explain a reason for rejecting a node or cluster, and what to do about it.",
+    summary=SUMMARIES["explain-rule"],
     examples=(
         "bayplan explain-rule",
         "bayplan explain-rule pod-anti-affinity",

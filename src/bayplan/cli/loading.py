@@ -31,13 +31,15 @@ def load(
     The cluster of the input, or the fleet if the input has Cluster objects; prints notes on what was left out or added.
     """
     semantics = value_types.semantics_with(decisions.semantics, decisions.switch)
-    from bayplan.reading import cluster, fleet
+    from bayplan.reading import cluster
 
     inputs, sink = read(sources, scope.namespace or "default", semantics, console)
     if scope.namespace is not None:
         note_empty_namespace(scope.namespace, inputs, console)
     found: LoadedCluster | Fleet
     if inputs.clusters:
+        from bayplan.reading import fleet
+
         found = fleet.fleet_of(
             inputs,
             semantics=semantics,

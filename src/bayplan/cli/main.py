@@ -1,38 +1,23 @@
-"""The program `bayplan`: the table of commands, and the exit code of every run."""
+"""The program `bayplan`: its commands, each imported when it is needed, and the exit code of every run."""
 
 from __future__ import annotations
 
-import pathlib
+import importlib
+import os
 import sys
-import traceback
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import bayplan
-from bayplan.cli import (
-    audit,
-    bench,
-    commands,
-    completion,
-    config,
-    console,
-    decide,
-    explain,
-    explain_rule,
-    place,
-    quota,
-    rebalance,
-    replay,
-    run,
-    snapshot,
-    validate,
-    version,
-    violations,
-)
+from bayplan.cli import commands, console
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import ClosedPipeError, Console
 from bayplan.errors import BayplanError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 SUMMARY = "Bayplan is an affinity scheduler for Kubernetes and Karmada that explains its decisions."
 EPILOG = (
@@ -50,6 +35,28 @@ EXAMPLES = (
     "bayplan explain pod/web-4 -f cluster.yaml -f app.yaml",
     "bayplan validate -f manifests/ -R",
 )
+
+
+class LazyCommands(Mapping[str, click.Command]):
+    """
+    The commands by name, each imported when it is looked up.
+
+    The command `explain-rule` is `explain_rule` of the module `explain_rule`.
+    """
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in SUMMARIES:
+            raise KeyError(name)
+        own_name = name.replace("-", "_")
+        module = importlib.import_module(f"bayplan.cli.{own_name}")
+        command: click.Command = getattr(module, own_name)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SUMMARIES)
+
+    def __len__(self) -> int:
+        return len(SUMMARIES)
 
 
 class Bayplan(click.Group):
@@ -87,37 +94,36 @@ class Bayplan(click.Group):
         super().format_help_text(ctx, formatter)
         commands.format_examples(EXAMPLES, ctx, formatter)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The summaries of the table, without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands with the summaries of the table, then options."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=SUMMARIES[name]) for name in names]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
 
 cli: Bayplan = click.version_option(bayplan.__version__, message="bayplan %(version)s")(
     Bayplan("bayplan", help=SUMMARY, epilog=EPILOG, context_settings=SETTINGS)
 )
-for _command in (
-    place.place,
-    explain.explain,
-    validate.validate,
-    violations.violations,
-    rebalance.rebalance,
-    quota.quota,
-    audit.audit,
-    run.run,
-    replay.replay,
-    snapshot.snapshot,
-    explain_rule.explain_rule,
-    decide.decide,
-    bench.bench,
-    config.config,
-    completion.completion,
-    version.version,
-):
-    cli.add_command(_command)
+cli.commands = LazyCommands()  # type: ignore[assignment]  # click reads it only
 
 
 def main() -> None:
     """Run the program."""
+    # No command uses BLAS. Without this, NumPy starts a thread for each core when it is imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     console.install_streams()
     try:
         cli.main(prog_name=program_name(sys.argv[0]))
     except Exception:  # noqa: BLE001
+        import traceback
+
         traceback.print_exc()
         sys.stderr.write("This is a bug in bayplan. Please report it with the lines above.\n")
         sys.exit(commands.EXIT_BUG)
@@ -125,4 +131,5 @@ def main() -> None:
 
 def program_name(path: str) -> str:
     """The name for help and examples: a kubectl plugin is called as `kubectl bayplan`, without the dash."""
-    return "kubectl bayplan" if pathlib.PurePath(path).name.startswith("kubectl") else "bayplan"
+    name = os.path.basename(path)  # noqa: PTH119 - pathlib is slow to import
+    return "kubectl bayplan" if name.startswith("kubectl") else "bayplan"

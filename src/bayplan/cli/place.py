@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from bayplan.cli import commands, loading, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class FleetPlan(msgspec.Struct):
 
 @commands.command(
     "place",
-    summary="Show where pending pods would be placed, one after another.",
+    summary=SUMMARIES["place"],
     examples=(
         "bayplan place -f cluster.yaml -f app.yaml",
         "kubectl get nodes,pods,services,deployments -A -o json | bayplan place -f - -f new.yaml -o wide",
@@ -101,9 +102,9 @@ def place(
     pending = [workload for workload in found.pending if is_included(workload)]
     if not pending:
         console.note("there is nothing to place")
-    from bayplan.reading.fleet import Fleet
+    from bayplan.reading.cluster import LoadedCluster
 
-    if isinstance(found, Fleet):
+    if not isinstance(found, LoadedCluster):
         if replicas is not None:
             raise click.UsageError("--replicas counts pods on nodes; in a fleet, change the replicas of the template")
         fleet_plan = plan_bindings(pending, found.index, explains=explain, console=console)
@@ -123,8 +124,6 @@ def place(
 
 def plan_pods(pending: Sequence[Workload], engine_of: EngineOf, *, explains: bool, console: Console) -> PodPlan:
     """Place one after another; an unschedulable pod is explained before the next one changes the index."""
-    from bayplan.engine import equivalence
-    from bayplan.explaining import explanation
     from bayplan.placing import place_pods
 
     plan = PodPlan([], {})
@@ -136,6 +135,9 @@ def plan_pods(pending: Sequence[Workload], engine_of: EngineOf, *, explains: boo
             show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
             if placement.target or not explains:
                 continue
+            from bayplan.engine import equivalence
+            from bayplan.explaining import explanation
+
             workload, engine = placement.workload, engine_of(placement.workload)
             equal = equivalence.signature(workload, engine.index), workload.scheduler_name, placement.message
             if equal not in explained:
@@ -177,43 +179,65 @@ def fill(pending: Sequence[Workload], engine_of: EngineOf, most: int | None) -> 
 
 
 def _plan_as(output: str, plan: PodPlan, width: int | None) -> str:
-    from bayplan.writing import explanations, html_report, placements, tables, versioned
+    from bayplan.writing import placements, tables, versioned
 
     if output == "name":
         return tables.name_lines(placement.workload for placement in plan.placements)
     if output in ("json", "yaml"):
-        contents = {key: explanations.content(found) for key, found in plan.explanations.items()}
+        contents = _contents(plan.explanations) if plan.explanations else {}
         return versioned.written(placements.document(plan.placements, contents), output)
     # A shared explanation is printed once, under the workload that it was made for.
-    distinct = {found.workload: found for found in plan.explanations.values()}
-    texts: dict[str, str] = {key: explanations.text(found) for key, found in distinct.items()}
+    distinct: dict[str, Explanation] = {found.workload: found for found in plan.explanations.values()}
+    texts = _texts(distinct) if distinct else {}
     if output == "html":
+        from bayplan.writing import html_report
+
         return html_report.page(plan.placements, texts)
     table = tables.rendered(placements.table(plan.placements, wide=output == "wide"), width)
     return table + "".join(f"\n{key}: {text}" for key, text in texts.items())
 
 
 def _fleet_plan_as(output: str, plan: FleetPlan, width: int | None) -> str:
-    from bayplan.writing import explanations, html_report, placements, tables, versioned
+    from bayplan.writing import placements, tables, versioned
 
     if output == "name":
         return tables.name_lines(placement.workload for placement in plan.placements)
     if output in ("json", "yaml"):
-        contents = {key: explanations.content(found) for key, found in plan.explanations.items()}
+        contents = _contents(plan.explanations) if plan.explanations else {}
         return versioned.written(placements.fleet_document(plan.placements, contents), output)
-    texts = {key: explanations.text(found) for key, found in plan.explanations.items()}
+    texts = _texts(plan.explanations) if plan.explanations else {}
     table = placements.fleet_table(plan.placements, wide=output == "wide")
     if output == "html":
+        from bayplan.writing import html_report
+
         return html_report.rows_page("Placement plan", table, texts)
     return tables.rendered(table, width) + "".join(f"\n{key}: {text}" for key, text in texts.items())
 
 
+def _contents(explained: Mapping[str, Explanation]) -> dict[str, dict[str, Any]]:
+    """The explanations as documents, by workload."""
+    from bayplan.writing import explanations
+
+    return {key: explanations.content(found) for key, found in explained.items()}
+
+
+def _texts(explained: Mapping[str, Explanation]) -> dict[str, str]:
+    """The explanations as texts, by workload."""
+    from bayplan.writing import explanations
+
+    return {key: explanations.text(found) for key, found in explained.items()}
+
+
 def _fills_as(output: str, fills: Sequence[FillResult], width: int | None) -> str:
-    from bayplan.writing import html_report, placements, tables, versioned
+    from bayplan.writing import placements, tables, versioned
 
     if output == "name":
         return placements.fill_names(fills)
     if output in ("json", "yaml"):
         return versioned.written(placements.fill_document(fills), output)
     table = placements.fill_table(fills)
-    return html_report.rows_page("How many more fit", table) if output == "html" else tables.rendered(table, width)
+    if output == "html":
+        from bayplan.writing import html_report
+
+        return html_report.rows_page("How many more fit", table)
+    return tables.rendered(table, width)

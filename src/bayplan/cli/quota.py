@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from bayplan.cli import commands, loading, options, value_types
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ QUOTA = commands.OptionGroup(
 
 @commands.command(
     "quota",
-    summary="Show what each namespace is charged for pods that occupy a whole topology domain.",
+    summary=SUMMARIES["quota"],
     examples=(
         "bayplan quota -f cluster.yaml -f app.yaml",
         "kubectl get nodes,pods,configmaps -A -o json | bayplan quota -f - --charge average",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 import sys
@@ -13,6 +12,7 @@ import click
 import msgspec
 
 from bayplan.cli import commands, loading, options, value_types
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.commands import Option, OptionGroup
 from bayplan.cli.console import Console
 
@@ -105,7 +105,7 @@ APPLY = OptionGroup(
 
 @commands.command(
     "rebalance",
-    summary="Plan the fewest moves that better satisfy soft rules, and optionally make them.",
+    summary=SUMMARIES["rebalance"],
     examples=(
         "bayplan rebalance -f cluster.json",
         "bayplan rebalance -f cluster.json --max-moves 2 -n shop",
@@ -230,6 +230,8 @@ def apply(
         return commands.exit_code(False, exit_zero=request.exit_zero)
     quiet = msgspec.structs.replace(console, verbosity=-1)  # notes on the input were printed by the first load
     moving = _move(cluster, plan, view, lambda: _pods_only(load(quiet)), settings=applying.settings(), console=console)
+    import asyncio
+
     outcome = asyncio.run(moving)
     if is_document:
         console.answer(versioned.written(rebalance_report.applied_document(outcome), request.output))
@@ -295,6 +297,8 @@ async def _move(
 @contextlib.contextmanager
 def _interruptible(mover: Mover) -> Iterator[None]:
     """Inside the block the first interrupt ends the moves after the current one, the second at once."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
 

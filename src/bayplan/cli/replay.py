@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from bayplan.cli import commands, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
@@ -31,7 +32,7 @@ class ReplayRow(msgspec.Struct, rename="camel"):
 
 @commands.command(
     "replay",
-    summary="Repeat the decisions that `run --record` recorded, or explain one of them.",
+    summary=SUMMARIES["replay"],
     examples=(
         "bayplan replay decisions.jsonl",
         "bayplan replay decisions.jsonl --pod shop/web-4",

@@ -24,6 +24,7 @@ from bayplan.cli import (
     run_webhook,
     value_types,
 )
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.cli.enforcement_options import ENFORCEMENT, EnforcementOptions
 from bayplan.cli.run_audit import PERIODIC_AUDIT, PeriodicAuditOptions
@@ -43,7 +44,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
 
 @commands.command(
     "run",
-    summary="Run the scheduler on a live cluster.",
+    summary=SUMMARIES["run"],
     examples=(
         "bayplan run --context prod --dry-run -v",
         "bayplan run --context prod --scheduler-name bayplan",

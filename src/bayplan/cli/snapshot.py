@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bayplan.cli import commands, loading, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
@@ -21,7 +22,7 @@ _KEY_BYTES = 32
 
 @commands.command(
     "snapshot",
-    summary="Write a cluster to one JSON file for a bug report.",
+    summary=SUMMARIES["snapshot"],
     examples=(
         "bayplan snapshot --context prod --hash-names --output-file snapshot.json",
         "bayplan snapshot -f cluster.yaml -f app.yaml --output-file snapshot.json",

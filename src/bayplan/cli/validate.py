@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from bayplan.cli import commands, configuration, guard_options, options, value_types
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import Fault
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @commands.command(
     "validate",
-    summary="Check manifests as an API server does, without a cluster.",
+    summary=SUMMARIES["validate"],
     examples=(
         "bayplan validate -f app.yaml",
         "bayplan validate -f manifests/ -R -o sarif --output-file bayplan.sarif",

@@ -24,10 +24,11 @@ _MAX_PORT = 65535
 _SWITCH = "--switch"
 _KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
-_SET_BASED = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
-_EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
-_EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
-_COMMA = re.compile(r",(?![^()]*\))")  # between requirements, not between the values in parentheses
+# Compiled on first use: a selector is rare.
+_SET_BASED = rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)"
+_EQUALITY = rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})"
+_EXISTENCE = rf"(!?)\s*({_KEY})"
+_COMMA = r",(?![^()]*\))"  # between requirements, not between the values in parentheses
 
 
 def seconds(text: str) -> float:
@@ -139,20 +140,20 @@ def parse_selector(text: str) -> Selector:
     """
     from bayplan.model import labels
 
-    parts = [part.strip() for part in _COMMA.split(text)] if text.strip() else []
+    parts = [part.strip() for part in re.split(_COMMA, text)] if text.strip() else []
     return labels.selector_of(_requirement(part) for part in parts)
 
 
 def _requirement(part: str) -> Requirement:
     from bayplan.model import labels
 
-    if found := _SET_BASED.fullmatch(part):
+    if found := re.fullmatch(_SET_BASED, part):
         values = [value.strip() for value in found[3].split(",")]
         if all(re.fullmatch(_VALUE, value) for value in values):
             return labels.requirement(found[1], labels.IN if found[2] == "in" else labels.NOT_IN, values)
-    if found := _EQUALITY.fullmatch(part):
+    if found := re.fullmatch(_EQUALITY, part):
         return labels.requirement(found[1], labels.NOT_IN if found[2] == "!=" else labels.IN, [found[3]])
-    if found := _EXISTENCE.fullmatch(part):
+    if found := re.fullmatch(_EXISTENCE, part):
         return labels.requirement(found[2], labels.DOES_NOT_EXIST if found[1] else labels.EXISTS)
     message = f"expected requirements such as app=web, tier!=db, env in (a,b), key or !key, got {part!r}"
     raise click.BadParameter(message, param_hint="-l")

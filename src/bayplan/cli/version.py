@@ -6,6 +6,7 @@ import platform
 
 import bayplan
 from bayplan.cli import commands, options
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 KUBERNETES, KARMADA = "1.36", "1.18"
@@ -13,7 +14,7 @@ KUBERNETES, KARMADA = "1.36", "1.18"
 
 @commands.command(
     "version",
-    summary="Print the version, and the supported versions of Kubernetes and Karmada.",
+    summary=SUMMARIES["version"],
     examples=("bayplan version", "bayplan version -o json"),
     groups=(options.CONSOLE,),
     params=(options.output("text", "json", "yaml"),),

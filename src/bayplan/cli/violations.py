@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bayplan.cli import commands, loading, options, value_types
+from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ GRACE = commands.OptionGroup(
 
 @commands.command(
     "violations",
-    summary="List violations of execution-time rules, and the pods that enforcement would evict.",
+    summary=SUMMARIES["violations"],
     examples=(
         "bayplan violations -f cluster.json",
         "kubectl get nodes,pods,namespaces,pdb -A -o json | bayplan violations -f -",

@@ -112,7 +112,7 @@ def _has_members(matching_set: MatchingSet, workload: Workload, index: Placement
     try:
         return any(
             _has_other_member(cls, matching_set, workload, index)
-            for cls in index.peer_index.classes.candidates(entry.anchors)
+            for cls in index.peer_index.classes.candidates(entry.term)
         )
     finally:
         index.peer_index.release(entry)

@@ -101,9 +101,7 @@ class Charger:
         self._catch_up()
         classes = self._index.peer_index.classes
         found = (
-            classes.by_id.values()
-            if namespaces is None
-            else (c for n in namespaces for c in classes.by_namespace.get(n, {}).values())
+            classes.by_id.values() if namespaces is None else (c for n in namespaces for c in classes.in_namespace(n))
         )
         for cls in found:
             exclusion = exclusion_of(cls.affinity, cls.namespace, self._index.semantics)

@@ -19,9 +19,10 @@ import numpy as np
 
 from bayplan.engine.engine import Engine
 from bayplan.indexing.journal import Change
+from bayplan.indexing.owner_rules import OwnerRule, Role
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL
-from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
+from bayplan.indexing.term_table import Reach, TermEntry
 from bayplan.model.bindings import Binding
 from bayplan.model.labels import EVERYTHING
 from bayplan.model.reasons import Mask

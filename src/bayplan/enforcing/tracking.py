@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from bayplan.enforcing import execution_rules, violations
 from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, RuleType, TrackedRule
 from bayplan.enforcing.victims import Precedence
@@ -19,12 +21,21 @@ from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.peer_index import NO_LABELS
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.term_lookup import TermLookup
 from bayplan.model.labels import Labels
 from bayplan.model.targets import Target
-from bayplan.model.terms import TermPart
+from bayplan.model.terms import PeerTerm, TermPart
 from bayplan.model.workloads import Workload, WorkloadKey
 
 Owned = tuple[tuple[TrackedRule, tuple[Domain, ...]], ...]
+
+
+class _TrackedTerm(msgspec.Struct, eq=False):
+    """A term with the rules that count it, and the rules with a set of this term."""
+
+    term: PeerTerm
+    rules: list[TrackedRule] = []
+    set_rules: list[TrackedRule] = []
 
 
 class _Touched:
@@ -54,8 +65,8 @@ class ViolationTracker:
         self._index = index
         self._position = -1
         self._tracked_rules: dict[ExecutionRule, TrackedRule] = {}
-        self._rules_by_term: dict[int, list[TrackedRule]] = {}  # by the id of the term's entry: the rules that count it
-        self._rules_by_set_term: dict[int, list[TrackedRule]] = {}  # likewise: the rules with a set of this term
+        self._terms: dict[PeerTerm, _TrackedTerm] = {}
+        self._terms_by_labels: TermLookup[_TrackedTerm] = TermLookup()
         self._namespace_selectors: dict[TrackedRule, list[TermPart]] = {}  # of the rules that have any
         self._idle: set[TrackedRule] = set()  # the rules without owners
         self._owned: dict[WorkloadKey, Owned] = {}
@@ -129,16 +140,12 @@ class ViolationTracker:
         if workload.key in self._owned or execution_rules.execution_rules_of(workload, self._index.semantics):
             touched.owners.add(workload.key)
         peer_index = self._index.peer_index
-        for entry in peer_index.terms.candidates(workload.labels) if self._tracked_rules else ():
-            rules, set_rules = self._rules_by_term.get(id(entry)), self._rules_by_set_term.get(id(entry))
-            if not rules and not set_rules:
+        namespace_labels = peer_index.namespaces.get(workload.namespace, NO_LABELS)
+        for term in self._terms_by_labels.find(workload.labels, workload.namespace, namespace_labels):
+            if not peer_index.matches(term.term, workload.labels, workload.namespace, terminating=workload.terminating):
                 continue
-            if not peer_index.matches(
-                entry.term, workload.labels, workload.namespace, terminating=workload.terminating
-            ):
-                continue
-            touched.sets.update(set_rules or ())
-            for tracked in rules or ():
+            touched.sets.update(term.set_rules)
+            for tracked in term.rules:
                 if tracked.rule.rule_type is RuleType.GROUP_AFFINITY:
                     touched.rules.add(tracked)
                 for slot in slots:
@@ -211,9 +218,9 @@ class ViolationTracker:
         tracked = self._tracked_rules.get(rule)
         if tracked is None:
             tracked = self._tracked_rules[rule] = TrackedRule(rule, self._index)
-            self._rules_by_term.setdefault(id(tracked.entry), []).append(tracked)
+            self._tracked_term(tracked.entry.term).rules.append(tracked)
             for entry in dict.fromkeys(tracked.set_entries):
-                self._rules_by_set_term.setdefault(id(entry), []).append(tracked)
+                self._tracked_term(entry.term).set_rules.append(tracked)
             terms = [tracked.entry.term, *(entry.term for entry in tracked.set_entries)]
             parts = [part for term in terms for part in term.parts if part.namespace_selector is not None]
             if parts:
@@ -226,18 +233,23 @@ class ViolationTracker:
                 continue
             del self._tracked_rules[tracked.rule]
             self._namespace_selectors.pop(tracked, None)
-            _forget(self._rules_by_term, id(tracked.entry), tracked)
+            self._terms[tracked.entry.term].rules.remove(tracked)
             for entry in dict.fromkeys(tracked.set_entries):
-                _forget(self._rules_by_set_term, id(entry), tracked)
+                self._terms[entry.term].set_rules.remove(tracked)
+            for term in {entry.term for entry in (tracked.entry, *tracked.set_entries)}:
+                if not self._terms[term].rules and not self._terms[term].set_rules:
+                    del self._terms[term]
+                    self._terms_by_labels.remove(term)
             tracked.release()
         self._idle.clear()
+
+    def _tracked_term(self, term: PeerTerm) -> _TrackedTerm:
+        found = self._terms.get(term)
+        if found is None:
+            found = self._terms[term] = _TrackedTerm(term)
+            self._terms_by_labels.add(term, found)
+        return found
 
 
 def _labels(labels: object) -> Labels:
     return labels if isinstance(labels, dict) else NO_LABELS
-
-
-def _forget(table: dict[int, list[TrackedRule]], entry_id: int, tracked: TrackedRule) -> None:
-    table[entry_id].remove(tracked)
-    if not table[entry_id]:
-        del table[entry_id]

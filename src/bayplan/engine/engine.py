@@ -14,12 +14,16 @@ from bayplan.caching import BoundedCache
 from bayplan.engine import equivalence
 from bayplan.engine.equivalence import EquivalenceClass, Signature
 from bayplan.engine.evaluations import EvaluationCache, RuleResult
+from bayplan.engine.node_order import NodeOrder, TemplateKey, template_key
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Slots
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import AnyRule
 
 MAX_EQUIVALENCE_CLASSES = 512  # the least recently used are dropped first
+MAX_ORDERS_BYTES = 32 * 2**20  # of the orders of targets by template, of which there are at least some
+BYTES_PER_TARGET = 64  # that one order takes
+MIN_NODE_ORDERS = 16
 
 
 class Engine:
@@ -29,6 +33,9 @@ class Engine:
         self.index = index
         self.rules = tuple(rules)
         self.evaluations = EvaluationCache(index)
+        self._reading_template = [rule for rule in self.rules if rule.reads_template_only]
+        self._reading_more = [rule for rule in self.rules if not rule.reads_template_only]
+        self._orders: BoundedCache[TemplateKey, NodeOrder] = BoundedCache()
         self._classes: BoundedCache[Signature, EquivalenceClass] = BoundedCache()
 
     def evaluate(self, workload: Workload, rules: Sequence[AnyRule] | None = None) -> list[RuleResult]:
@@ -46,13 +53,30 @@ class Engine:
         signature = equivalence.signature(workload, self.index)
         found = self._classes.get(signature)
         if found is None or not found.refresh(self.evaluations):
-            found = EquivalenceClass(self.evaluate(workload), self.index)
+            order = self._order_of(workload)
+            by_peers = []
+            for rule in self._reading_more:
+                part = rule.part(workload, self.index)
+                if part is not None:
+                    by_peers.append(RuleResult(rule, self.evaluations.get(rule, part, lazily=True)))
+            found = EquivalenceClass(self.rules, order, by_peers, self.index)
             self._classes.put(signature, found, MAX_EQUIVALENCE_CLASSES)
+        return found
+
+    def _order_of(self, workload: Workload) -> NodeOrder:
+        """The order of the targets by the rules that read only the template."""
+        key = template_key(workload)
+        found = self._orders.get(key)
+        if found is None or not found.refresh(self.evaluations):
+            found = NodeOrder(self.evaluate(workload, self._reading_template), self.index)
+            most = max(MIN_NODE_ORDERS, MAX_ORDERS_BYTES // (BYTES_PER_TARGET * self.index.slots.capacity))
+            self._orders.put(key, found, most)
         return found
 
     def release(self) -> None:
         """Drop all results and release the terms that they hold in the index."""
         self._classes.clear()
+        self._orders.clear()
         self.evaluations.clear()
 
 

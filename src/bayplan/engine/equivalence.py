@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from bayplan.engine.evaluations import EvaluationCache, RuleResult
+from bayplan.engine.node_order import NodeOrder
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
 from bayplan.model.workloads import Needs, Workload, label_keys
-from bayplan.rules.rule import Rule, Scaling
+from bayplan.rules.rule import AnyRule, Rule, Scaling
 
 if TYPE_CHECKING:
     from bayplan.engine.ranking import ClassRanking
@@ -49,15 +50,24 @@ class EquivalenceClass:
         "_needs_all_scores",
         "_prefiltering",
         "_targets_generation",
+        "by_peers",
         "fit_failure",
+        "n_choices",
+        "order",
         "ranking",
         "results",
         "used",
     )
 
-    def __init__(self, results: Sequence[RuleResult], index: PlacementIndex) -> None:
+    def __init__(
+        self, rules: Sequence[AnyRule], order: NodeOrder, by_peers: Sequence[RuleResult], index: PlacementIndex
+    ) -> None:
+        """`order` has the results of the rules that read the template only, `by_peers` those of the others."""
         self._index = index
-        self.results = tuple(results)
+        self.order = order
+        self.by_peers = tuple(by_peers)
+        result_of = order.results | {one.rule: one for one in by_peers}
+        self.results = results = tuple([result_of[rule] for rule in rules if rule in result_of])
         self._prefiltering = [
             one for one in results if one.rule.filters and type(one.rule).pre_filter is not Rule.pre_filter
         ]
@@ -67,6 +77,7 @@ class EquivalenceClass:
         )
         self.ranking: ClassRanking | None = None
         self.fit_failure: FitFailure | None = None
+        self.n_choices = 0
         self.used = index.journal.end
         self._targets_generation = index.targets_generation
         self._n_dropped = -1  # to evaluate the last rules, the cache may have dropped results of the first ones
@@ -84,6 +95,11 @@ class EquivalenceClass:
         for evaluation in self._following:
             refresh(evaluation)
         return True
+
+    def complete(self, evaluations: EvaluationCache) -> None:
+        """Evaluate what was left out so far."""
+        for one in self.by_peers:
+            evaluations.complete(one.evaluation)
 
     def is_rankable(self) -> bool:
         """

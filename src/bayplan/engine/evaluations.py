@@ -40,13 +40,14 @@ class Evaluation(Generic[Part, State]):
 
     `column` is the one whose domains are the places; None if the places are the slots. `cursor` is the position in the
     journal up to which the result is correct; `version` changes with every correction. A `dropped` evaluation is no
-    longer in the cache and not kept up to date.
+    longer in the cache and not kept up to date. One that is not `evaluated` yet has a state and no arrays.
     """
 
     rule: Rule[Part, State]
     part: Part
     state: State
     dropped: bool = False
+    evaluated: bool = False
     column: ValueColumn | None = None
     codes_by_place: Codes | None = None
     raw_by_place: Scores | None = None
@@ -64,12 +65,14 @@ class Evaluation(Generic[Part, State]):
     @property
     def codes(self) -> Codes | None:
         """0 where the rule does not reject the target, shape (capacity,); None if it rejects none."""
+        assert self.evaluated
         codes = self.codes_by_place
         return codes if codes is None or self.column is None else codes.take(self.column.of_slot)
 
     @property
     def raw(self) -> Scores | None:
         """The raw score per target, shape (..., capacity), or None."""
+        assert self.evaluated
         raw = self.raw_by_place
         return raw if raw is None or self.column is None else raw.take(self.column.of_slot, axis=-1)
 
@@ -152,26 +155,43 @@ class EvaluationCache:
     def __len__(self) -> int:
         return len(self._cache)
 
-    def get(self, rule: Rule[Part, State], part: Part) -> Evaluation[Part, State]:
-        """The evaluation of all targets by the rule for this part, up to date."""
+    def get(self, rule: Rule[Part, State], part: Part, *, lazily: bool = False) -> Evaluation[Part, State]:
+        """
+        The evaluation of all targets by the rule for this part, up to date.
+
+        `lazily`: a rule that knows its effects by domain need not be evaluated yet.
+        """
         index, key = self._index, (rule, part)
         found: Evaluation[Part, State] | None = self._cache.get(key)
         if found is None:
             found = Evaluation(rule, part, rule.prepare(part, index))
-            self._evaluate(found)
+            self._note_position(found)
+            if not lazily or not rule.has_domain_effects(found.state):
+                self._evaluate(found)
             # Two arrays of eight bytes an entry is the usual size; some rules have less.
             dropped = self._cache.put(key, found, max(64, MAX_CACHED_BYTES // (16 * index.slots.capacity)))
             if dropped:
                 self._drop(dropped)
         else:
             self.refresh(found)
+            if not lazily:
+                self.complete(found)
         return found
+
+    def complete(self, found: AnyEvaluation) -> None:
+        """Evaluate all targets, unless that was done before."""
+        if not found.evaluated:
+            self._evaluate(found)
 
     def refresh(self, found: AnyEvaluation) -> None:
         """Bring an evaluation that is still in the cache up to date."""
         index, rule = self._index, found.rule
         journal = index.journal
         if found.cursor == journal.end:
+            return
+        if not found.evaluated:
+            self._renew_state(found)
+            self._note_position(found)
             return
         if rule.follows_workloads:
             changes = journal.since(found.cursor)
@@ -181,10 +201,7 @@ class EvaluationCache:
             found.cursor = journal.end
             return
         few, wide, everywhere = _touched(found, changes, index)
-        is_stale = rule.prepared_for_targets and found.targets_generation != index.targets_generation
-        if is_stale or (rule.prepared_for_owners and found.owners_generation != index.peer_index.generation):
-            before, found.state = found.state, rule.prepare(found.part, index)
-            rule.release(before, index)
+        if self._renew_state(found):
             # The new state may have codes or scores where the old one had none, or have them for other places.
             is_partial = found.codes_by_place is None or found.raw_by_place is None
             everywhere = everywhere or is_partial or rule.domain_column(found.state, index) is not found.column
@@ -192,9 +209,24 @@ class EvaluationCache:
             self._evaluate(found)
         elif few or wide:
             self._correct(found, few, wide)
-        found.targets_generation = index.targets_generation
-        found.owners_generation = index.peer_index.generation
-        found.cursor = journal.end
+        self._note_position(found)
+
+    def _renew_state(self, found: AnyEvaluation) -> bool:
+        """Prepare the state again if it depends on what has changed; returns whether it was."""
+        index, rule, owner_rules = self._index, found.rule, self._index.peer_index.owner_rules
+        is_stale = rule.prepared_for_targets and found.targets_generation != index.targets_generation
+        if not is_stale and rule.prepared_for_owners and found.owners_generation != owner_rules.generation:
+            changed = owner_rules.changed_since(found.owners_generation)
+            is_stale = changed is None or any(rule.concerns(found.state, term, index) for term in changed)
+        if is_stale:
+            before, found.state = found.state, rule.prepare(found.part, index)
+            rule.release(before, index)
+        return is_stale
+
+    def _note_position(self, found: AnyEvaluation) -> None:
+        found.targets_generation = self._index.targets_generation
+        found.owners_generation = self._index.peer_index.owner_rules.generation
+        found.cursor = self._index.journal.end
 
     def clear(self) -> None:
         """Drop all evaluations and release the terms that they use."""
@@ -216,9 +248,8 @@ class EvaluationCache:
             found.n_places = len(at)
         found.codes_by_place = rule.reject(state, index, at)
         found.raw_by_place = rule.score(state, index, at)
-        found.cursor = index.journal.end
-        found.targets_generation = index.targets_generation
-        found.owners_generation = index.peer_index.generation
+        found.evaluated = True
+        self._note_position(found)
         found.note(None)
 
     def _correct(self, found: AnyEvaluation, few: dict[int, int], wide: list[Slots]) -> None:

@@ -1,8 +1,8 @@
 """
-Targets grouped into partitions: targets of one partition are equal in every attribute that was given.
+Targets grouped into partitions and ordered within them.
 
-Targets have positions, partition after partition, so that the targets of a partition are a slice. Knows nothing of
-rules.
+Targets of one partition are equal in every attribute that was given. They have positions, partition after partition, so
+that the targets of a partition are a slice. Knows no rule by name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.model.reasons import Scores, Slots
+from bayplan.engine.evaluations import RuleResult
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.reasons import Codes, Scores, Slots
+from bayplan.rules.rule import Scaling
+
+INFEASIBLE = int(np.iinfo(np.int64).min)  # the key of a target that is not feasible
+TIE_BITS = 24  # the low bits of a key, which hold the target's position in the order of ranks
 
 
 class NodePartitions:
@@ -69,6 +75,12 @@ class NodePartitions:
         position = start + int(by_position[start : self.first[partition + 1]].argmax())
         return position if self._slot_at is None else int(self._slot_at[position])
 
+    def slot_with(self, by_position: Scores, partition: int, value: int) -> int:
+        """The first slot of a partition that has this value."""
+        start = int(self.first[partition])
+        position = start + int((by_position[start : self.first[partition + 1]] == value).argmax())
+        return position if self._slot_at is None else int(self._slot_at[position])
+
 
 def _combination_ids(attributes: Sequence[NDArray[np.int64]], capacity: int) -> NDArray[np.intp]:
     """For each slot the number of its combination of attributes, counted from 0 without gaps."""
@@ -89,3 +101,99 @@ def _without_gaps(ids: NDArray[np.intp]) -> NDArray[np.intp]:
     taken = np.bincount(ids) > 0
     numbers: NDArray[np.intp] = taken.cumsum() - 1
     return numbers.take(ids)
+
+
+class NodeKeys:
+    """
+    The targets ordered by the rules that evaluate each of them by itself, whose scores are not scaled.
+
+    A key is the target's total over these rules, and in the low bits its position in the order of ranks. `best` has the
+    best key of each partition; `best_at` is the same memory, through which single integers are read faster.
+    """
+
+    def __init__(self, results: Sequence[RuleResult], partitions: NodePartitions, index: PlacementIndex) -> None:
+        self._partitions = partitions
+        self._order: Scores = index.slots.order
+        self._order_at = self._order.data
+        self._fixed = index.slots.alive.copy()  # feasible by everything that placements do not change
+        codes: list[Codes] = []
+        self._scores: list[tuple[Scores, int]] = []
+        for one in results:
+            evaluation, rule = one.evaluation, one.rule
+            if evaluation.codes_by_place is not None and rule.filters:
+                if rule.follows_workloads:
+                    codes.append(evaluation.codes_by_place)
+                else:
+                    self._fixed &= evaluation.codes_by_place == 0
+            if evaluation.raw_by_place is not None and rule.weight and rule.scaling is Scaling.NONE:
+                self._scores.append((evaluation.raw_by_place, rule.weight))
+        self._codes = codes
+        self._fixed_at = self._fixed.data
+        self._codes_at = [one.data for one in codes]
+        self._scores_at = [(raw.data, weight) for raw, weight in self._scores]
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Compute all keys from the current evaluations."""
+        keys: Scores = np.zeros(len(self._fixed), np.int64)
+        for raw, weight in self._scores:
+            keys += raw if weight == 1 else raw * weight
+        keys <<= TIE_BITS
+        keys -= self._order
+        feasible = self._fixed
+        for codes in self._codes:
+            feasible = feasible & (codes == 0)
+        np.copyto(keys, INFEASIBLE, where=~feasible)
+        self._keys = self._partitions.in_position_order(keys)
+        self._key_at = self._keys.data
+        self.best: Scores = self._partitions.highest_of_each(self._keys)
+        self.best_at = self.best.data
+
+    def correct(self, slot: int) -> int:
+        """Compute the key of one target again; returns its partition."""
+        partition, position = self._partitions.at(slot)
+        before, now, best = self._key_at[position], self._key_of(slot), self.best_at[partition]
+        self._key_at[position] = now
+        if now >= best:
+            self.best_at[partition] = now
+        elif before == best:
+            self.best_at[partition] = self._partitions.highest(self._keys, partition)
+        return partition
+
+    def best_slot(self, partition: int) -> int:
+        """The slot of the target with the best key of a partition."""
+        return self._partitions.slot_of_highest(self._keys, partition)
+
+    def at(self, slot: int) -> tuple[int, int]:
+        """The partition of a target, and its key."""
+        partition, position = self._partitions.at(slot)
+        return partition, self._key_at[position]
+
+    def best_except(self, partition: int, excluded: Sequence[int]) -> int:
+        """The best key of a partition without some of its targets."""
+        best = self.best_at[partition]
+        if best == INFEASIBLE or all(self.at(slot)[1] != best for slot in excluded):
+            return best
+        first, end = self._partitions.first[partition], self._partitions.first[partition + 1]
+        keys = self._keys[first:end].copy()
+        keys[[self._partitions.at(slot)[1] - first for slot in excluded]] = INFEASIBLE
+        return int(keys.max())
+
+    def slot_with(self, partition: int, key: int) -> int:
+        """The slot of the target of a partition that has this key: no two feasible targets have the same."""
+        return self._partitions.slot_with(self._keys, partition, key)
+
+    def total(self, key: int, slot: int) -> int:
+        """The total in the key of a target, whether or not partition scores were added to it."""
+        return (key + self._order_at[slot]) >> TIE_BITS
+
+    def _key_of(self, slot: int) -> int:
+        if not self._fixed_at[slot]:
+            return INFEASIBLE
+        for codes in self._codes_at:
+            if codes[slot]:
+                return INFEASIBLE
+        total = 0
+        for raw, weight in self._scores_at:
+            total += raw[slot] * weight
+        return (total << TIE_BITS) - self._order_at[slot]

@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 
 from bayplan.engine.equivalence import EquivalenceClass
 from bayplan.engine.evaluations import AnyEvaluation, RuleResult
-from bayplan.engine.node_partitions import NodePartitions
+from bayplan.engine.node_partitions import INFEASIBLE, TIE_BITS, NodeKeys, NodePartitions
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Codes, Mask, Scores, Slots
 from bayplan.rules.rule import AnyRule, Scaling
 
 MAX_CORRECTIONS = 64  # changed targets or partitions; with more of them a rebuild is cheaper
 MAX_RESCALED_VALUES = 16  # distinct raw scores that are rescaled one by one when the scale changes
-INFEASIBLE = int(np.iinfo(np.int64).min)  # the key of a target that is not feasible
-TIE_BITS = 24  # the low bits of a key, which hold the target's position in the order of ranks
 
 
 def ranking_of(equivalence_class: EquivalenceClass, index: PlacementIndex) -> ClassRanking:
@@ -288,80 +286,3 @@ class PartitionScores:
         """The weighted score of one partition."""
         scaled: int = self._rule.scaled(self._before_at[partition], self._lowest, self._highest)
         return scaled * self._rule.weight
-
-
-class NodeKeys:
-    """
-    The targets ordered by the rules that evaluate each of them by itself. Knows nothing of the other rules.
-
-    A key is the target's total over these rules, and in the low bits its position in the order of ranks. `best` has the
-    best key of each partition; `best_at` is the same memory, through which single integers are read faster.
-    """
-
-    def __init__(self, results: Sequence[RuleResult], partitions: NodePartitions, index: PlacementIndex) -> None:
-        self._partitions = partitions
-        self._order: Scores = index.slots.order
-        self._order_at = self._order.data
-        self._fixed = index.slots.alive.copy()  # feasible by everything that placements do not change
-        codes: list[Codes] = []
-        self._scores: list[tuple[Scores, int]] = []
-        for one in results:
-            evaluation, rule = one.evaluation, one.rule
-            if evaluation.codes_by_place is not None and rule.filters:
-                if rule.follows_workloads:
-                    codes.append(evaluation.codes_by_place)
-                else:
-                    self._fixed &= evaluation.codes_by_place == 0
-            if evaluation.raw_by_place is not None and rule.weight:
-                self._scores.append((evaluation.raw_by_place, rule.weight))
-        self._codes = codes
-        self._fixed_at = self._fixed.data
-        self._codes_at = [one.data for one in codes]
-        self._scores_at = [(raw.data, weight) for raw, weight in self._scores]
-        self.rebuild()
-
-    def rebuild(self) -> None:
-        """Compute all keys from the current evaluations."""
-        keys: Scores = np.zeros(len(self._fixed), np.int64)
-        for raw, weight in self._scores:
-            keys += raw if weight == 1 else raw * weight
-        keys <<= TIE_BITS
-        keys -= self._order
-        feasible = self._fixed
-        for codes in self._codes:
-            feasible = feasible & (codes == 0)
-        np.copyto(keys, INFEASIBLE, where=~feasible)
-        self._keys = self._partitions.in_position_order(keys)
-        self._key_at = self._keys.data
-        self.best: Scores = self._partitions.highest_of_each(self._keys)
-        self.best_at = self.best.data
-
-    def correct(self, slot: int) -> int:
-        """Compute the key of one target again; returns its partition."""
-        partition, position = self._partitions.at(slot)
-        before, now, best = self._key_at[position], self._key_of(slot), self.best_at[partition]
-        self._key_at[position] = now
-        if now >= best:
-            self.best_at[partition] = now
-        elif before == best:
-            self.best_at[partition] = self._partitions.highest(self._keys, partition)
-        return partition
-
-    def best_slot(self, partition: int) -> int:
-        """The slot of the target with the best key of a partition."""
-        return self._partitions.slot_of_highest(self._keys, partition)
-
-    def total(self, key: int, slot: int) -> int:
-        """The total in the key of a target, whether or not partition scores were added to it."""
-        return (key + self._order_at[slot]) >> TIE_BITS
-
-    def _key_of(self, slot: int) -> int:
-        if not self._fixed_at[slot]:
-            return INFEASIBLE
-        for codes in self._codes_at:
-            if codes[slot]:
-                return INFEASIBLE
-        total = 0
-        for raw, weight in self._scores_at:
-            total += raw[slot] * weight
-        return (total << TIE_BITS) - self._order_at[slot]

@@ -8,31 +8,36 @@ a class. Each set of labels is stored once, whatever the number of workloads tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
-from bayplan.indexing.term_table import Anchor, Counter, OwnerRule
+from bayplan.indexing.owner_rules import OwnerRule
+from bayplan.indexing.term_lookup import NAMESPACE, NAMESPACE_LABEL, required_values
+from bayplan.indexing.term_table import Counter, Mention
 from bayplan.model.labels import Labels
-from bayplan.model.terms import AffinityTerms
+from bayplan.model.terms import AffinityTerms, PeerTerm
 from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
 
 VisibleLabels = tuple[tuple[str, str], ...]
 ClassKey = tuple[str, VisibleLabels, bool, AffinityTerms]
 OTHER = "\0other"  # replaces every value of a label that no term in use names
+MAX_LISTED_SETS = 1024  # label sets with one key; where there are more, all sets are scanned when it is first mentioned
+FEW_CLASSES = 16  # so many are compared with a term one by one
 
 
 @dataclass(slots=True, eq=False)
 class LabelSet:
     """
-    The labels of some workloads, stored once.
+    The labels of some workloads, stored once; `classes` are those that have such members, by id.
 
     `visible` are those that terms distinguish, valid for `mentions_generation` of the term table.
     """
 
     labels: Labels
     uses: int = 0
+    classes: dict[int, WorkloadClass] = field(default_factory=dict)
     visible: VisibleLabels = ()
     mentions_generation: int = -1
 
@@ -46,7 +51,8 @@ class LabelSets(msgspec.Struct, eq=False):
 
     watched: dict[str, dict[str, set[LabelSet]]] = {}
     _sets: dict[tuple[tuple[str, str], ...], LabelSet] = {}
-    _n_by_key: dict[str, int] = {}  # how many sets have the key
+    _by_key: dict[str, set[LabelSet]] = {}  # for keys that few sets have
+    _n_by_key: dict[str, int] = {}  # for the others: how many sets have the key
 
     def __len__(self) -> int:
         return len(self._sets)
@@ -57,9 +63,8 @@ class LabelSets(msgspec.Struct, eq=False):
         found = self._sets.get(key)
         if found is None:
             found = self._sets[key] = LabelSet(labels)
-            n_by_key = self._n_by_key
             for name, value in key:
-                n_by_key[name] = n_by_key.get(name, 0) + 1
+                self._enter(name, found)
                 if name in self.watched:
                     self.watched[name].setdefault(value, set()).add(found)
         found.uses += 1
@@ -72,29 +77,46 @@ class LabelSets(msgspec.Struct, eq=False):
             return
         del self._sets[tuple(label_set.labels.items())]
         for name, value in label_set.labels.items():
-            self._n_by_key[name] -= 1
-            if not self._n_by_key[name]:
-                del self._n_by_key[name]
+            self._leave(name, label_set)
             if name in self.watched:
                 having = self.watched[name][value]
                 having.remove(label_set)
                 if not having:
                     del self.watched[name][value]
 
-    def watch(self, key: str) -> bool:
-        """Keep the label sets by value of this key from now on; returns whether any has the key."""
+    def watch(self, key: str) -> list[LabelSet]:
+        """Keep the label sets by value of this key from now on; returns those that have the key."""
         by_value = self.watched[key] = {}
         if key not in self._n_by_key:
-            return False
-        for label_set in self._sets.values():
-            value = label_set.labels.get(key)
-            if value is not None:
-                having = by_value.get(value)
-                if having is None:
-                    by_value[value] = {label_set}
-                else:
-                    having.add(label_set)
-        return True
+            having = list(self._by_key.get(key, ()))
+        else:
+            having = [label_set for label_set in self._sets.values() if key in label_set.labels]
+        for label_set in having:
+            value = label_set.labels[key]
+            if value in by_value:
+                by_value[value].add(label_set)
+            else:
+                by_value[value] = {label_set}
+        return having
+
+    def _enter(self, key: str, label_set: LabelSet) -> None:
+        if key in self._n_by_key:
+            self._n_by_key[key] += 1
+            return
+        having = self._by_key.setdefault(key, set())
+        having.add(label_set)
+        if len(having) > MAX_LISTED_SETS:
+            self._n_by_key[key] = len(self._by_key.pop(key))
+
+    def _leave(self, key: str, label_set: LabelSet) -> None:
+        if key in self._n_by_key:
+            self._n_by_key[key] -= 1
+            if not self._n_by_key[key]:
+                del self._n_by_key[key]
+            return
+        self._by_key[key].remove(label_set)
+        if not self._by_key[key]:
+            del self._by_key[key]
 
 
 @dataclass(slots=True, eq=False)
@@ -118,7 +140,7 @@ class WorkloadClass:
     n_spread: int = 0
     nowhere: set[WorkloadKey] = field(default_factory=set)
     label_sets: dict[LabelSet, set[WorkloadKey]] = field(default_factory=dict)
-    matched: list[Counter] = field(default_factory=list)
+    matched: dict[Counter, None] = field(default_factory=dict)
     owner_rules: list[OwnerRule] = field(default_factory=list)
 
     @property
@@ -144,29 +166,33 @@ class PlacedWorkload(msgspec.Struct):
 
 
 class ClassTable(msgspec.Struct, eq=False):
-    """The classes in use by key, by id, by namespace and by label: (key, value), and (key, None) for any value."""
+    """
+    The classes in use by key, by id and by label: (key, value), and (key, None) for any value.
+
+    The namespace of a class is listed like a label, under the key `NAMESPACE`.
+    """
 
     by_key: dict[ClassKey, WorkloadClass] = {}
     by_id: dict[int, WorkloadClass] = {}
-    by_namespace: dict[str, dict[int, WorkloadClass]] = {}
-    by_label: dict[Anchor, dict[int, WorkloadClass]] = {}
+    by_label: dict[Mention, dict[int, WorkloadClass]] = {}
     _next_id: int = 0
 
     def __len__(self) -> int:
         return len(self.by_key)
+
+    def in_namespace(self, name: str) -> list[WorkloadClass]:
+        return list(self.by_label.get((NAMESPACE, name), {}).values())
 
     def create(self, key: ClassKey) -> WorkloadClass:
         namespace, visible, terminating, affinity = key
         made = WorkloadClass(self._next_id, key, namespace, dict(visible), terminating, affinity)
         self._next_id += 1
         self.by_id[made.id] = made
-        self.by_namespace.setdefault(namespace, {})[made.id] = made
         self._enter(made)
         return made
 
     def drop(self, dropped: WorkloadClass) -> None:
         del self.by_id[dropped.id]
-        del self.by_namespace[dropped.namespace][dropped.id]
         self._leave(dropped)
 
     def relabel(self, cls: WorkloadClass, visible: VisibleLabels) -> None:
@@ -178,28 +204,44 @@ class ClassTable(msgspec.Struct, eq=False):
 
     def _enter(self, cls: WorkloadClass) -> None:
         self.by_key[cls.key] = cls
-        for label in cls.labels.items():
-            for anchor in (label, (label[0], None)):
-                self.by_label.setdefault(anchor, {})[cls.id] = cls
+        for mention in _listed_under(cls):
+            self.by_label.setdefault(mention, {})[cls.id] = cls
 
     def _leave(self, cls: WorkloadClass) -> None:
         del self.by_key[cls.key]
-        for label in cls.labels.items():
-            for anchor in (label, (label[0], None)):
-                del self.by_label[anchor][cls.id]
-                if not self.by_label[anchor]:
-                    del self.by_label[anchor]
+        for mention in _listed_under(cls):
+            listed = self.by_label[mention]
+            del listed[cls.id]
+            if not listed:
+                del self.by_label[mention]
 
-    def candidates(self, anchors: tuple[Anchor, ...]) -> list[WorkloadClass]:
-        """The classes that a term with these anchors may match; each once, and every class that it matches."""
-        if not anchors:
+    def candidates(self, term: PeerTerm) -> list[WorkloadClass]:
+        """
+        The classes that a term may match: each once, and every class that it matches.
+
+        They are those of its rarest requirement, as far as they meet the other ones that name a single value. So the
+        cost is that of the rarest requirement, and of comparing few classes that do not match.
+        """
+        pieces = [
+            [self.by_label.get((key, value), {}) for value in ((None,) if values is None else values)]
+            for key, values in required_values(term).items()
+            if not key.startswith(NAMESPACE_LABEL)
+        ]
+        if not pieces:
             return list(self.by_id.values())
-        if len(anchors) == 1:
-            return list(self.by_label.get(anchors[0], {}).values())
-        found: dict[int, WorkloadClass] = {}
-        for anchor in anchors:
-            found.update(self.by_label.get(anchor, {}))
-        return list(found.values())
+        pieces.sort(key=lambda piece: sum(map(len, piece)))
+        ids = set().union(*pieces[0])
+        for piece in pieces[1:]:
+            if len(ids) > FEW_CLASSES and len(piece) == 1:
+                ids &= piece[0].keys()
+        return [self.by_id[class_id] for class_id in ids]
+
+
+def _listed_under(cls: WorkloadClass) -> Iterator[Mention]:
+    yield NAMESPACE, cls.namespace
+    for label in cls.labels.items():
+        yield label
+        yield label[0], None
 
 
 def members_of(classes: Iterable[WorkloadClass], slots: Iterable[int]) -> tuple[WorkloadKey, ...]:

@@ -8,6 +8,7 @@ key is first named.
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -24,12 +25,15 @@ from bayplan.indexing.classes import (
     WorkloadClass,
     members_of,
 )
+from bayplan.indexing.owner_rules import OwnerRule, OwnerRules, Role
 from bayplan.indexing.slots import ValueColumn
-from bayplan.indexing.term_table import Anchor, Counter, OwnerRule, Reach, Role, TermEntry, TermTable, anchors_of
+from bayplan.indexing.term_table import Counter, Mention, Reach, TermEntry, TermTable
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm, ResolvedTerm, resolve
 from bayplan.model.workloads import Workload, WorkloadKey
+
+Counters = dict[Counter, None]  # an ordered set
 
 NO_LABELS: Labels = {}
 MAX_VISIBLE_ENTRIES = 8192  # label sets whose visible labels are cached
@@ -44,14 +48,11 @@ class _OwnedTerms(msgspec.Struct):
 
 @dataclass(slots=True, eq=False)
 class PeerIndex:
-    """`generation` changes with the set of owner rules, so that rule states know when to read it again."""
-
     semantics: Semantics
     _column: Callable[[str], ValueColumn]
     namespaces: dict[str, Labels] = field(default_factory=dict)
     records: dict[WorkloadKey, PlacedWorkload] = field(default_factory=dict)
-    generation: int = 0
-    n_owner_rules: int = 0
+    owner_rules: OwnerRules = field(default_factory=OwnerRules)
     terms: TermTable = field(default_factory=TermTable)
     classes: ClassTable = field(default_factory=ClassTable)
     label_sets: LabelSets = field(default_factory=LabelSets)
@@ -93,15 +94,17 @@ class PeerIndex:
         namespace_labels = self.namespaces.get(cls.namespace, NO_LABELS)
         return term.matches(cls.labels, cls.namespace, namespace_labels, terminating=cls.terminating)
 
-    def owner_rules(self, labels: Labels, namespace: str) -> Iterator[OwnerRule]:
+    def matching_owner_rules(self, labels: Labels, namespace: str) -> Iterator[OwnerRule]:
         """The terms of placed workloads that match an incoming workload with these labels."""
-        for entry in self.terms.candidates(labels):
-            if entry.owner_rules and self.matches(entry.term, labels, namespace):
-                yield from entry.owner_rules.values()
+        return self.owner_rules.matching(labels, namespace, self.namespaces.get(namespace, NO_LABELS))
+
+    def summed_owner_rules(self, labels: Labels, namespace: str) -> Iterator[tuple[OwnerRule, Reach]]:
+        """The same, where terms that differ only in what they exclude are one, each with the reach of its owners."""
+        return self.owner_rules.summed(labels, namespace, self.namespaces.get(namespace, NO_LABELS))
 
     def peers(self, term: PeerTerm, slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
         """The placed workloads that a term matches on these targets, by name: evidence, not for the fast path."""
-        candidates = self.classes.candidates(anchors_of(term))
+        candidates = self.classes.candidates(term)
         return members_of([cls for cls in candidates if self.class_matches(term, cls)], slots)
 
     def all_peers(self, term: PeerTerm) -> tuple[WorkloadKey, ...]:
@@ -133,19 +136,21 @@ class PeerIndex:
             if value is None:
                 del self.label_sets.watched[key]
         if dropped is not None and entry.matches:
-            counters = {id(counter) for counter in entry.matches.values()}
-            for cls in self.classes.candidates(entry.anchors):
-                cls.matched = [counter for counter in cls.matched if id(counter) not in counters]
+            for cls in self.classes.candidates(entry.term):
+                for counter in entry.matches.values():
+                    cls.matched.pop(counter, None)
 
     def match_reach(self, entry: TermEntry, keys: tuple[str, ...]) -> Reach:
         """How many workloads the term matches in the domains of each target, from now on kept up to date."""
         column = self._column(keys[0] if len(keys) == 1 else TARGET)
         counter = entry.matches.get(column.key)
         if counter is None:
+            if not entry.matches:
+                self.terms.counted.add(entry.term, entry)
             counter = entry.matches[column.key] = Counter(column)
-            for cls in self.classes.candidates(entry.anchors):
+            for cls in self.classes.candidates(entry.term):
                 if self.class_matches(entry.term, cls):
-                    cls.matched.append(counter)
+                    cls.matched[counter] = None
                     self._count_members(cls, counter, +1)
         return Reach(counter, keys, tuple(map(self._column, keys)))
 
@@ -163,6 +168,7 @@ class PeerIndex:
         alike = cls.label_sets.get(label_set)
         if alike is None:
             cls.label_sets[label_set] = {key}
+            label_set.classes[cls.id] = cls
         else:
             alike.add(key)
         for slot in slots:
@@ -174,7 +180,8 @@ class PeerIndex:
         for counter in cls.matched:
             counter.add(slots, +1)
         for rule in cls.owner_rules:
-            rule.reach.counter.add(slots, +1)
+            for counter in rule.counters:
+                counter.add(slots, +1)
         return cls
 
     def leave(self, record: PlacedWorkload) -> WorkloadClass:
@@ -190,6 +197,7 @@ class PeerIndex:
         alike.remove(key)
         if not alike:
             del cls.label_sets[label_set]
+            del label_set.classes[cls.id]
         for slot in slots:
             here = cls.members[slot]
             here.remove(key)
@@ -199,7 +207,8 @@ class PeerIndex:
         for counter in cls.matched:
             counter.add(slots, -1)
         for rule in cls.owner_rules:
-            rule.reach.counter.add(slots, -1)
+            for counter in rule.counters:
+                counter.add(slots, -1)
         if not cls.n_members:
             self._drop(cls)
         return cls
@@ -212,24 +221,23 @@ class PeerIndex:
             self.namespaces[name] = labels
         if not self.terms.n_by_namespace_labels:
             return
-        self.generation += 1
-        for cls in list(self.classes.by_namespace.get(name, {}).values()):
+        self.owner_rules.change_all()
+        for cls in self.classes.in_namespace(name):
             matched, owner_rules = cls.matched, cls.owner_rules
             cls.matched = self._matched_by(cls)
             self._recount(cls, matched, cls.matched)
             # Whether an owner matches its own term may depend on the labels of its namespace too.
             cls.owner_rules = self._owner_rules(cls)
-            self._recount(cls, [r.reach.counter for r in owner_rules], [r.reach.counter for r in cls.owner_rules])
+            self._recount(cls, _counters_of(owner_rules), _counters_of(cls.owner_rules))
             self._release_owner_rules(owner_rules)
 
-    def _recount(self, cls: WorkloadClass, before: list[Counter], after: list[Counter]) -> None:
-        """Count the members of the class in other counters than before."""
-        for counter in before:
-            if not any(counter is other for other in after):
-                self._count_members(cls, counter, -1)
-        for counter in after:
-            if not any(counter is other for other in before):
-                self._count_members(cls, counter, +1)
+    def _recount(self, cls: WorkloadClass, before: Iterable[Counter], after: Iterable[Counter]) -> None:
+        """Count the members of the class in other counters than before; one may be listed more than once."""
+        change = Tally(iter(after))
+        change.subtract(iter(before))
+        for counter, times in change.items():
+            if times:
+                self._count_members(cls, counter, times)
 
     # Classes
 
@@ -286,9 +294,7 @@ class PeerIndex:
                 reach = Reach(counter, use.keys, tuple(map(self._column, use.keys)))
                 source = use.source
                 rule = OwnerRule(role, entry, source, reach, source.weight, source.limit, self_matching)
-                entry.owner_rules[key] = rule
-                self.n_owner_rules += 1
-                self.generation += 1
+                self.owner_rules.add(rule)
             rule.uses += 1
             rules.append(rule)
         return rules
@@ -297,17 +303,16 @@ class PeerIndex:
         for rule in rules:
             rule.uses -= 1
             if not rule.uses:
-                rule.entry.owner_rules = {k: r for k, r in rule.entry.owner_rules.items() if r is not rule}
-                self.n_owner_rules -= 1
-                self.generation += 1
+                self.owner_rules.remove(rule)
 
-    def _matched_by(self, cls: WorkloadClass) -> list[Counter]:
-        return [
-            counter
-            for entry in self.terms.candidates(cls.labels)
-            if entry.matches and self.class_matches(entry.term, cls)
+    def _matched_by(self, cls: WorkloadClass) -> Counters:
+        namespace_labels = self.namespaces.get(cls.namespace, NO_LABELS)
+        return {
+            counter: None
+            for entry in self.terms.counted.find(cls.labels, cls.namespace, namespace_labels)
+            if self.class_matches(entry.term, cls)
             for counter in entry.matches.values()
-        ]
+        }
 
     def _count_members(self, cls: WorkloadClass, counter: Counter, sign: int) -> None:
         if cls.n_spread or cls.nowhere:  # a workload on several targets counts once in each domain, and once in all
@@ -318,20 +323,23 @@ class PeerIndex:
 
     # Distinguishing classes
 
-    def _distinguish(self, mention: Anchor) -> None:
+    def _distinguish(self, mention: Mention) -> None:
         """Split classes by what is mentioned for the first time: a key, or a value of a key."""
         key, value = mention
+        having: Iterable[LabelSet]
         if value is None:
-            is_present = self.label_sets.watch(key)
-            if is_present and key[:1] != "\0":  # labels that Bayplan adds itself are visible from the start
-                for cls in list(self.classes.by_id.values()):
-                    if key not in cls.labels:  # else the class was split by it before, and has not been merged since
-                        self._split(cls, [labels for labels in cls.label_sets if key in labels.labels], (key, OTHER))
-            return
-        having = self.label_sets.watched[key].get(value)
-        if having:
-            for cls in list(self.classes.by_label.get((key, OTHER), {}).values()):
-                self._split(cls, cls.label_sets.keys() & having, (key, value))
+            having, value, before = self.label_sets.watch(key), OTHER, None
+            if key[:1] == "\0":  # labels that Bayplan adds itself are visible from the start
+                return
+        else:
+            having, before = self.label_sets.watched[key].get(value, ()), OTHER
+        by_class: dict[int, list[LabelSet]] = {}
+        for label_set in having:
+            for class_id, cls in label_set.classes.items():
+                if cls.labels.get(key) == before:  # else the class was split before, and has not been merged since
+                    by_class.setdefault(class_id, []).append(label_set)
+        for class_id, label_sets in by_class.items():
+            self._split(self.classes.by_id[class_id], label_sets, (key, value))
 
     def _split(self, cls: WorkloadClass, label_sets: Collection[LabelSet], label: tuple[str, str]) -> None:
         """Make a label, or the value of one, visible for the members with some of the label sets of a class."""
@@ -357,7 +365,7 @@ class PeerIndex:
         Its members count in the same counters: no term in use so far selects by the label in which the two differ.
         """
         made = self.classes.create((cls.namespace, visible, cls.terminating, cls.affinity))
-        made.matched, made.owner_rules = list(cls.matched), list(cls.owner_rules)
+        made.matched, made.owner_rules = dict(cls.matched), list(cls.owner_rules)
         for rule in made.owner_rules:
             rule.uses += 1
         self._owned[cls.namespace, cls.affinity].n_classes += 1
@@ -368,6 +376,8 @@ class PeerIndex:
         moving: set[WorkloadKey] = set()
         for labels in label_sets:
             alike = cls.label_sets.pop(labels)
+            del labels.classes[cls.id]
+            labels.classes[other.id] = other
             moving |= alike
             if labels in other.label_sets:
                 other.label_sets[labels] |= alike
@@ -400,3 +410,7 @@ class PeerIndex:
             self.moved([record.row for record in records], other.id)
         if not cls.n_members:
             self._drop(cls)
+
+
+def _counters_of(rules: Iterable[OwnerRule]) -> list[Counter]:
+    return [counter for rule in rules for counter in rule.counters]

@@ -2,32 +2,33 @@
 The terms in use, each once, with the counters of the workloads that they match or that own them.
 
 A term is in use by placed workloads that own it (`OwnerRule`) and by cached evaluations that count its matches, and is
-dropped with its last use. Terms are found from labels without a scan over all of them. Knows nothing of what the counts
-are used for.
+dropped with its last use. Knows nothing of what the counts are used for.
 """
 
 from __future__ import annotations
 
-import enum
 from collections import Counter as Tally
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.slots import ABSENT, At, ValueColumn
-from bayplan.model.labels import EXISTS, IN, Labels
+from bayplan.indexing.term_lookup import TermLookup
 from bayplan.model.reasons import Mask, Slots
-from bayplan.model.terms import PeerTerm, PodTerm
+from bayplan.model.terms import PeerTerm
+
+if TYPE_CHECKING:
+    from bayplan.indexing.owner_rules import OwnerRule, OwnerRuleKey
 
 # A counter keeps a dense array once one domain in this many is occupied; with fewer it costs more than it saves.
 DENSE_SHARE = 16
 MAX_SINGLE_TARGETS = 16  # up to so many targets, plain integers are faster than arrays
 
-Anchor = tuple[str, str | None]  # (key, value), or (key, None) for any value
-OwnerRuleKey = tuple["Role", tuple[str, ...], int, int, bool]
+Mention = tuple[str, str | None]  # (key, value), or (key, None) for any value
 
 
 @dataclass(slots=True, eq=False)
@@ -35,12 +36,13 @@ class Counter:
     """
     Distinct workloads per domain of one topology key, and `anywhere`, which includes targets without the label.
 
-    `by_domain` is sparse; a dense copy exists only while many domains are occupied.
+    `by_domain` is sparse, and `n_in_domains` its sum; a dense copy exists only while many domains are occupied.
     """
 
     column: ValueColumn
     by_domain: dict[int, int] = field(default_factory=dict)
     anywhere: int = 0
+    n_in_domains: int = 0
     _dense: NDArray[np.int64] | None = None
 
     def add(self, slots: tuple[int, ...], change: int) -> None:
@@ -71,6 +73,7 @@ class Counter:
             self._bump(domain, sign * number)
 
     def _bump(self, domain: int, change: int) -> None:
+        self.n_in_domains += change
         count = self.by_domain.get(domain, 0) + change
         if count:
             self.by_domain[domain] = count
@@ -92,32 +95,74 @@ class Counter:
         return counts
 
 
+def sum_by_domain(n_domains: int, weighted: Iterable[tuple[Counter, int]]) -> NDArray[np.int64]:
+    """The counts of several counters of one column, each times its weight, added up; shape (n_domains,)."""
+    total = np.zeros(n_domains, np.int64)
+    domains: list[int] = []
+    amounts: list[int] = []
+    for counter, weight in weighted:
+        by_domain = counter.by_domain
+        if len(by_domain) * DENSE_SHARE > n_domains:
+            total += weight * counter.array()
+        else:  # in a list with those of all others like it, because each array operation costs more than a few entries
+            domains += by_domain
+            amounts += by_domain.values() if weight == 1 else [weight * count for count in by_domain.values()]
+    np.add.at(total, domains, amounts)
+    return total
+
+
 class Reach(msgspec.Struct, eq=False):
     """
     The counter as seen from targets: how many counted workloads share a domain with each of them.
 
     With one topology key, the counter counts by the domains of that key. With several (the empty topology
     key of the preset `design`), it counts by target, and each workload in the union of its domains counts once.
+
+    `others` are further counters of the same column, each with its sign: "all but those" is counted as all less those.
     """
 
     counter: Counter
     keys: tuple[str, ...]
     columns: tuple[ValueColumn, ...]
+    others: tuple[tuple[Counter, int], ...] = ()
 
     @property
     def occupied(self) -> bool:
         """Whether any domain has a counted workload."""
-        return bool(self.counter.by_domain)
+        n_in_domains = self.counter.n_in_domains
+        for counter, sign in self.others:
+            n_in_domains += sign * counter.n_in_domains
+        return n_in_domains > 0
+
+    @property
+    def anywhere(self) -> int:
+        """How many workloads are counted, on targets without the label too."""
+        return self.counter.anywhere + sum([sign * counter.anywhere for counter, sign in self.others])
+
+    def by_domain(self) -> Mapping[int, int]:
+        """The domains that have counted workloads, with their counts; read it before the next change."""
+        if not self.others:
+            return self.counter.by_domain
+        summed = dict(self.counter.by_domain)
+        for counter, sign in self.others:
+            for domain, count in counter.by_domain.items():
+                summed[domain] = summed.get(domain, 0) + sign * count
+        return {domain: count for domain, count in summed.items() if count}
+
+    def _array(self) -> NDArray[np.int64]:
+        if not self.others:
+            return self.counter.array()
+        return sum_by_domain(self.counter.column.n_domains, ((self.counter, 1), *self.others))
 
     def counts(self, at: At, only: Mask | None = None) -> NDArray[np.int64]:
         """The count for each target, shape (n,); `only` is a mask of the targets whose workloads count."""
         if len(self.columns) == 1:
-            counts = self.columns[0].gather(self.counter.array(), at)
+            counts = self.columns[0].gather(self._array(), at)
             # All targets of a domain have the same count, so the mask of this target is that of the counted ones.
             return counts if only is None else np.where(only[at], counts, 0)
         by_slot = np.zeros(len(self.columns[0].of_slot), np.int64)
         targets = self.counter.column
-        for domain, count in self.counter.by_domain.items():
+        for domain, count in self.by_domain().items():
             slot = int(targets.slots_in(domain)[0])
             if only is None or only[slot]:
                 by_slot[self.slots_sharing_domains(slot)] += count
@@ -134,8 +179,12 @@ class Reach(msgspec.Struct, eq=False):
             return int(self.counts(np.array([slot]))[0])
         column, by_domain = self.columns[0], self.counter.by_domain
         if slot in column.further:
-            return max(by_domain.get(domain, 0) for domain in column.domains(slot))
-        return by_domain.get(column.at[slot], 0)
+            return max(self.by_domain().get(domain, 0) for domain in column.domains(slot))
+        domain = column.at[slot]
+        count = by_domain.get(domain, 0)
+        for counter, sign in self.others:
+            count += sign * counter.by_domain.get(domain, 0)
+        return count
 
     def is_present(self, slot: int) -> bool:
         """Whether one target has a label of any of the keys."""
@@ -156,33 +205,10 @@ class Reach(msgspec.Struct, eq=False):
         return np.unique(np.concatenate(pieces)) if pieces else np.zeros(0, np.intp)
 
 
-class Role(enum.Enum):
-    """The field of the owner's pod spec that a term is from; it applies to incoming workloads that the term matches."""
-
-    REQUIRED = "requiredAffinity"
-    ANTI_REQUIRED = "requiredAntiAffinity"
-    PREFERRED = "preferredAffinity"
-    ANTI_PREFERRED = "preferredAntiAffinity"
-
-
-class OwnerRule(msgspec.Struct, eq=False):
-    """A term of placed workloads; `reach` counts its owners. `self_matching`: the owners match their own term."""
-
-    role: Role
-    entry: TermEntry
-    source: PodTerm
-    reach: Reach
-    weight: int
-    limit: int
-    self_matching: bool
-    uses: int = 0
-
-
 class TermEntry(msgspec.Struct, eq=False):
     """One term: the counters of its matches by topology key, as far as they are in use, and its owners."""
 
     term: PeerTerm
-    anchors: tuple[Anchor, ...]
     uses: int = 0
     matches: dict[str, Counter] = {}
     owner_rules: dict[OwnerRuleKey, OwnerRule] = {}
@@ -196,26 +222,21 @@ class TermTable(msgspec.Struct, eq=False):
     them names. Only these distinguish classes.
     """
 
-    mentioned: Tally[Anchor] = msgspec.field(default_factory=Tally)
+    mentioned: Tally[Mention] = msgspec.field(default_factory=Tally)
     mentions_generation: int = 0  # changes whenever something is mentioned for the first time, or no longer
     n_by_namespace_labels: int = 0  # terms that select namespaces by their labels
+    counted: TermLookup[TermEntry] = msgspec.field(default_factory=TermLookup)  # the terms whose matches are counted
     _entries: dict[PeerTerm, TermEntry] = {}
-    _by_anchor: dict[Anchor, dict[PeerTerm, TermEntry]] = {}
-    _without_anchor: dict[PeerTerm, TermEntry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def use(self, term: PeerTerm) -> tuple[TermEntry, list[Anchor]]:
+    def use(self, term: PeerTerm) -> tuple[TermEntry, list[Mention]]:
         """The entry of the term, used once more, and what is newly mentioned: a key comes before its values."""
         entry = self._entries.get(term)
-        new: list[Anchor] = []
+        new: list[Mention] = []
         if entry is None:
-            entry = self._entries[term] = TermEntry(term, anchors_of(term))
-            for anchor in entry.anchors:
-                self._by_anchor.setdefault(anchor, {})[term] = entry
-            if not entry.anchors:
-                self._without_anchor[term] = entry
+            entry = self._entries[term] = TermEntry(term)
             self.n_by_namespace_labels += any(part.namespace_selector is not None for part in term.parts)
             for mention in mentions_of(term):
                 self.mentioned[mention] += 1
@@ -225,18 +246,15 @@ class TermTable(msgspec.Struct, eq=False):
         entry.uses += 1
         return entry, new
 
-    def release(self, entry: TermEntry) -> list[Anchor] | None:
+    def release(self, entry: TermEntry) -> list[Mention] | None:
         """Use the term once less; with the last use it is dropped, and the result is what is no longer mentioned."""
         entry.uses -= 1
         if entry.uses:
             return None
         del self._entries[entry.term]
-        self._without_anchor.pop(entry.term, None)
+        if entry.matches:
+            self.counted.remove(entry.term)
         self.n_by_namespace_labels -= any(part.namespace_selector is not None for part in entry.term.parts)
-        for anchor in entry.anchors:
-            del self._by_anchor[anchor][entry.term]
-            if not self._by_anchor[anchor]:
-                del self._by_anchor[anchor]
         dropped = []
         for mention in mentions_of(entry.term):
             self.mentioned[mention] -= 1
@@ -246,37 +264,12 @@ class TermTable(msgspec.Struct, eq=False):
                 dropped.append(mention)
         return dropped
 
-    def candidates(self, labels: Labels) -> Iterator[TermEntry]:
-        """The terms that may match a workload with these labels; each once, and every term that matches."""
-        yield from self._without_anchor.values()
-        for key, value in labels.items():
-            yield from self._by_anchor.get((key, value), {}).values()
-            yield from self._by_anchor.get((key, None), {}).values()
 
-
-def mentions_of(term: PeerTerm) -> Iterable[Anchor]:
+def mentions_of(term: PeerTerm) -> Iterable[Mention]:
     """The label keys that a term selects by, each before the values of it that the term names."""
-    found: dict[Anchor, None] = {}
+    found: dict[Mention, None] = {}
     for part in term.parts:
         for requirement in part.selector.requirements if part.selector is not None else ():
             found[requirement.key, None] = None
             found.update(((requirement.key, value), None) for value in requirement.values)
     return found
-
-
-def anchors_of(term: PeerTerm) -> tuple[Anchor, ...]:
-    """
-    Labels of which every workload that the term matches has at least one; empty if there are no such labels.
-
-    One requirement is enough to find the term by: the positive one with the fewest values.
-    """
-    positive = [
-        requirement
-        for part in term.parts
-        for requirement in (part.selector.requirements if part.selector else ())
-        if requirement.operator in (IN, EXISTS)
-    ]
-    if not positive:
-        return ()
-    best = min(positive, key=lambda one: len(one.values) if one.operator == IN else 1_000_000)
-    return tuple((best.key, value) for value in best.values) if best.operator == IN else ((best.key, None),)

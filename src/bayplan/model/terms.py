@@ -12,12 +12,13 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.caching import memoised
-from bayplan.model.labels import EVERYTHING, EXISTS, Labels, Requirement, Selector
+from bayplan.model.labels import EVERYTHING, EXISTS, IN, NOT_IN, Labels, Requirement, Selector, selector_of
 from bayplan.model.semantics import Semantics
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
+MAX_EXCLUSIONS = 3  # keys of which a term excludes values, up to which its matches are counted as a difference
 TARGET = "\0target"  # the topology in which every target is a domain of its own, with or without a label
 # The API server sets this label on every namespace, so requiring it excludes none.
 _IN_EVERY_NAMESPACE = Requirement("kubernetes.io/metadata.name", EXISTS)
@@ -93,7 +94,10 @@ class PeerTerm(msgspec.Struct, frozen=True, cache_hash=True):
     def matches(self, labels: Labels, namespace: str, namespace_labels: Labels, *, terminating: bool) -> bool:
         if terminating and not self.counts_terminating:
             return False
-        return all(part.matches(labels, namespace, namespace_labels) for part in self.parts)
+        for part in self.parts:  # noqa: SIM110 - a generator costs more than most matches
+            if not part.matches(labels, namespace, namespace_labels):
+                return False
+        return True
 
 
 class ResolvedTerm(msgspec.Struct, frozen=True):
@@ -158,6 +162,65 @@ def _selected_by(term: PodTerm, namespace: str, semantics: Semantics, *, exclude
     if not listed and selector is None:
         return TermPart(term.selector, (namespace,), None, excluded_namespaces)
     return TermPart(term.selector, tuple(sorted(set(listed or ()))), selector, excluded_namespaces)
+
+
+class Exclusion(msgspec.Struct, frozen=True):
+    """
+    A term with one requirement `key NotIn values`.
+
+    `base` is the term without that requirement. It matches what the term matches, and what `complement` matches.
+    """
+
+    base: PeerTerm
+    complement: PeerTerm
+    key: str
+    values: tuple[str, ...]
+
+
+def _first_exclusion(term: PeerTerm) -> Exclusion | None:
+    for position, part in enumerate(term.parts):
+        for excluding in part.selector.requirements if part.selector is not None else ():
+            if excluding.operator == NOT_IN:
+                assert part.selector is not None
+                others = [requirement for requirement in part.selector.requirements if requirement != excluding]
+                included = Requirement(excluding.key, IN, excluding.values)
+
+                def with_selector(selector: Selector, position: int = position, part: TermPart = part) -> PeerTerm:
+                    parts = list(term.parts)
+                    parts[position] = msgspec.structs.replace(part, selector=selector)
+                    return PeerTerm(tuple(parts), term.counts_terminating)
+
+                base, complement = with_selector(selector_of(others)), with_selector(selector_of([*others, included]))
+                return Exclusion(base, complement, excluding.key, excluding.values)
+    return None
+
+
+@memoised(16384)
+def exclusion_of(term: PeerTerm) -> Exclusion | None:
+    """The values that a term excludes, if it excludes values of one key only."""
+    found = _first_exclusion(term)
+    return found if found is not None and _first_exclusion(found.base) is None else None
+
+
+@memoised(16384)
+def signed_terms(term: PeerTerm) -> tuple[tuple[PeerTerm, int], ...]:
+    """
+    Terms without `NotIn` whose matches, added up with their signs, are those of the term; the first sign is positive.
+
+    A term that excludes values of many keys stays as it is, because each of them doubles the number of terms.
+    """
+    found = [(term, 1)]
+    for _ in range(MAX_EXCLUSIONS):
+        exclusions = [(_first_exclusion(one), one, sign) for one, sign in found]
+        if not any(exclusion for exclusion, _, _ in exclusions):
+            return tuple(found)
+        found = []
+        for exclusion, one, sign in exclusions:
+            if exclusion is None:
+                found.append((one, sign))
+            else:
+                found += [(exclusion.base, sign), (exclusion.complement, -sign)]
+    return tuple(found) if not any(_first_exclusion(one) for one, _ in found) else ((term, 1),)
 
 
 def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:

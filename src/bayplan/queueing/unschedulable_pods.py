@@ -113,7 +113,7 @@ class UnschedulablePods:
         self._signature_of: dict[WorkloadKey, Hashable] = {}
         self._activated: dict[WorkloadKey, Hashable] = {}  # pods whose class waits for the result of their attempt
         self._position = index.journal.end
-        self._generation = index.peer_index.generation
+        self._generation = index.peer_index.owner_rules.generation
         self._for_retry: dict[Hashable, None] = {}  # classes with a hint, in this order
         self._for_sweep: dict[Hashable, None] = {}  # classes without one, which the sweep evaluates
         self.n_evaluations = 0  # for metrics and tests
@@ -184,7 +184,7 @@ class UnschedulablePods:
             return []
         changes = self._index.journal.since(self._position)
         self._position = self._index.journal.end
-        if self._generation != self._index.peer_index.generation:
+        if self._generation != self._index.peer_index.owner_rules.generation:
             self._regroup()
         if changes is None or len(changes) > MAX_REPLAYED_CHANGES:
             self.mark_all_for_retry()
@@ -257,7 +257,7 @@ class UnschedulablePods:
 
     def _regroup(self) -> None:
         """Group the pods again: terms have changed, which may distinguish pods that were equivalent before."""
-        self._generation = self._index.peer_index.generation
+        self._generation = self._index.peer_index.owner_rules.generation
         pods = [pending for one in self._classes.values() for pending in one.members.values()]
         for pending in pods:
             if self._signature(pending.workload) != self._signature_of[pending.key]:

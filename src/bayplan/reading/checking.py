@@ -9,7 +9,7 @@ meaning of values and their combinations is checked elsewhere in `validating`.
 from __future__ import annotations
 
 import functools
-import importlib.resources
+import pkgutil
 from collections.abc import Mapping
 
 import msgspec
@@ -104,10 +104,12 @@ def shapes() -> Mapping[str, structure.Shape]:
 @functools.cache
 def field_table() -> Table:
     """Fields and their types by type: `[T]` is a list, `{T}` a map from strings; unlisted types are not checked."""
-    folder = importlib.resources.files(__package__ or "bayplan.reading")
     fields: dict[str, dict[str, str]] = {}
     for name in _TABLES:
-        fields |= msgspec.json.decode(folder.joinpath(name).read_bytes(), type=dict[str, dict[str, str]])
+        # importlib.resources would do the same, but is slow to import.
+        table = pkgutil.get_data("bayplan.reading", name)
+        assert table is not None, f"{name} is part of the package"
+        fields |= msgspec.json.decode(table, type=dict[str, dict[str, str]])
     for type_name, further in _BAYPLAN_FIELDS.items():
         fields[type_name] = fields.get(type_name, {}) | further
     return fields

@@ -23,6 +23,7 @@ JsonObject = dict[str, Any]
 Lines = dict[int, dict[str, int] | list[int]]
 
 SNIFFED_BYTES = 8192
+LIST_HEAD = re.compile(rb"(?:---\n)?apiVersion: v1\nitems:\n(?=- )")
 _UTF8_BOM_BYTES = len(codecs.BOM_UTF8)
 _KINDS_WITHOUT_STATUS = frozenset(row.kind for row in kinds.having(kinds.Trait.NO_STATUS))
 _PATH_STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
@@ -32,7 +33,8 @@ class Source:
     """
     The bytes of one file, mapped rather than read where possible.
 
-    `is_json` is kubectl's guess: the text begins with a brace. `position` is how far a reader has come, `n_documents`
+    `is_json` is kubectl's guess: the text begins with a brace. `is_yaml_dump` if it begins as a list does that kubectl
+    writes. `position` is how far a reader has come, `n_documents`
     how many documents it has found: a list without items is one.
     """
 
@@ -40,6 +42,7 @@ class Source:
         self.name, self.data, self.size = name, data, len(data)
         self.position = _UTF8_BOM_BYTES if data[:_UTF8_BOM_BYTES] == codecs.BOM_UTF8 else 0
         self.is_json = data[self.position : self.position + SNIFFED_BYTES].lstrip()[:1] == b"{"
+        self.is_yaml_dump = LIST_HEAD.match(data, self.position) is not None
         self.n_documents = 0
 
     def read(self, size: int) -> bytes:
@@ -69,9 +72,9 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
     One object of a file: `text` if it is JSON, `root` if it is YAML.
 
     `begins` is its first line, or a function that counts up to it: in a dump most lines are never needed. `typed` is
-    the object in its wire type, if it is decoded already. `locate` returns its values with their lines; for JSON that
-    is a second, slow parse, made only to report a fault. `server_made` objects come from a dump: they were admitted by
-    an API server and may carry fields that Bayplan does not know.
+    the object in its wire type, if it is decoded already. `locate` returns its values with their lines; for JSON and
+    the items of a dump that is a second, slow parse, made only to report a fault. `server_made` objects come from a
+    dump: they were admitted by an API server and may carry fields that Bayplan does not know.
     """
 
     file: str
@@ -127,9 +130,8 @@ def line_of(document: Document, path: str) -> int:
     return line
 
 
-def from_root(file: str, line: int, located: Located) -> Document:
+def from_root(file: str, line: int, root: JsonObject, locate: Callable[[], Located]) -> Document:
     """The document of an object that is available as plain values."""
-    root = located.root
     metadata = root.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     identity = (*map(root.get, ("apiVersion", "kind")), *map(metadata.get, ("namespace", "name", "generateName")))
@@ -143,7 +145,7 @@ def from_root(file: str, line: int, located: Located) -> Document:
         name=name or generate_name,
         server_made=is_server_made(kind, metadata, has_status="status" in root),
         root=root,
-        locate=lambda: located,
+        locate=locate,
     )
 
 

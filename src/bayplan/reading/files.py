@@ -23,7 +23,7 @@ import msgspec
 
 from bayplan.errors import Fault, InputError
 from bayplan.model.semantics import UPSTREAM, Semantics
-from bayplan.reading import json_documents, yaml_documents
+from bayplan.reading import json_documents
 from bayplan.reading.collecting import Collector, Inputs, Sink
 from bayplan.reading.documents import SNIFFED_BYTES, Document, Source
 from bayplan.wire.kinds import GroupKind
@@ -104,13 +104,16 @@ def load(options: ReadOptions) -> Inputs:
 def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) -> None:
     """Hand every object of one file to the collector, and report progress."""
     hints = []
-    if source.size > MIN_SLOW_YAML_BYTES and not source.is_json:
-        size = source.size // 1_000_000
-        hints.append(
-            f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
-        )
-    if not yaml_documents.HAS_LIBYAML and not source.is_json:
-        hints.append(yaml_documents.SLOW_WARNING)
+    if not source.is_json and not source.is_yaml_dump:
+        from bayplan.reading import yaml_documents
+
+        if source.size > MIN_SLOW_YAML_BYTES:
+            size = source.size // 1_000_000
+            hints.append(
+                f"{source.name} is {size} MB of YAML; JSON (kubectl get -o json) is read about thirty times faster"
+            )
+        if not yaml_documents.HAS_LIBYAML:
+            hints.append(yaml_documents.SLOW_WARNING)
     for hint in hints:
         if hint not in collector.inputs.hints:
             collector.inputs.hints.append(hint)
@@ -131,7 +134,15 @@ def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) 
 def documents_of(source: Source) -> Iterator[Document | Fault]:
     """Each object of one file in order, and what is wrong with the file."""
     if not source.is_json:
-        yield from yaml_documents.read(source)
+        # What reads YAML is imported only for YAML, because PyYAML is slow to import.
+        if source.is_yaml_dump:
+            from bayplan.reading import yaml_dumps
+
+            yield from yaml_dumps.read(source)
+        else:
+            from bayplan.reading import yaml_documents
+
+            yield from yaml_documents.read(source)
         return
     documents = json_documents.read(source)
     for first in itertools.islice(documents, 1):
@@ -143,6 +154,8 @@ def _flow_yaml(source: Source) -> list[Document | Fault]:
     """The documents of a file that begins like JSON but is YAML in flow style; none if it is neither."""
     if source.size > _MAX_FLOW_YAML_BYTES or source.name.endswith(".json"):
         return []
+    from bayplan.reading import yaml_documents
+
     found = list(yaml_documents.read(Source(source.name, source.data)))
     return [] if any(isinstance(item, Fault) for item in found) else found
 

@@ -232,8 +232,8 @@ def _malformed(file: str, line: int, text: bytes) -> Document | Fault:
     root = msgspec.json.decode(text)
     if not isinstance(root, dict):
         return Fault(NOT_AN_OBJECT, file=file, line=line)
-    located = _Locator(text, line).locate()
-    document = from_root(file, line, located)
+    locate = _Locator(text, line).locate
+    document = from_root(file, line, locate().root, locate)
     document.text = text
     return document
 

@@ -2,24 +2,20 @@
 Objects of YAML files, with the line of every field: libyaml's events and a constructor of our own.
 
 It works on events rather than on a composed tree, so that the items of a `List` are returned one at a time, and a file
-that nests or expands without limit is rejected where it exceeds the limit. Scalars follow kubectl's rules (go-yaml v2
-on its way to JSON), which YAML 1.2 parsers do not: `yes` is true, `017` is 15 and `12:30` is text. Does not know kinds
-or fields.
+that nests or expands without limit is rejected where it exceeds the limit. Does not know kinds or fields.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import math
-import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import yaml
 
 from bayplan.errors import Fault
 from bayplan.reading.documents import Document, JsonObject, Lines, Located, Source, from_root, is_list, kind_of_items
+from bayplan.reading.yaml_scalars import plain, tagged
 
 HAS_LIBYAML: bool = yaml.__with_libyaml__
 SLOW_WARNING = "PyYAML is installed without its C part: YAML is read about ten times slower"
@@ -29,28 +25,8 @@ MAX_EXPANDED_NODES = 200_000  # that aliases may add to one document
 
 _Parser = yaml.CSafeLoader if HAS_LIBYAML else yaml.SafeLoader
 
-Scalar = str | int | float | bool | None
-
-_TRUE = ("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE")
-_FALSE = ("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE")
-_NULL = ("", "~", "null", "Null", "NULL")
-_WORDS: dict[str, Scalar] = {
-    **dict.fromkeys(_TRUE, True),
-    **dict.fromkeys(_FALSE, False),
-    **dict.fromkeys(_NULL, None),
-}
-_NOT_NUMBERS = {f"{sign}.{word}" for sign in ("", "+", "-") for word in ("inf", "Inf", "INF")} | {
-    ".nan",
-    ".NaN",
-    ".NAN",
-}
-_NUMBER_STARTS = frozenset("0123456789+-.")
-
-_INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[+-]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][+-]?[0-9]+)?")
-_POINTED_FLOAT = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][+-]?[0-9]+)?")
-
-_TAG = "tag:yaml.org,2002:"
+_EVENTS_BEFORE_ITEM = (yaml.StreamStartEvent, yaml.DocumentStartEvent, yaml.SequenceStartEvent)
+_EVENTS_AFTER_ITEM = (yaml.SequenceEndEvent, yaml.DocumentEndEvent, yaml.StreamEndEvent)
 
 
 class _UnreadableError(Exception):
@@ -77,6 +53,19 @@ def read(source: Source) -> Iterator[Document | Fault]:
     except yaml.YAMLError as error:
         yield from composer.new_faults()
         yield source.fault(f"invalid YAML: {str(error).splitlines()[0]}")
+
+
+def read_item(text: bytes, line: int) -> Located | None:
+    """
+    The object of a text that is one item of a list and begins on the given line.
+
+    None if there is a fault, or an anchor: then only the whole file tells what the item means.
+    """
+    composer = _Composer(Source("", text))
+    try:
+        return composer.only_item(line)
+    except (_UnreadableError, yaml.YAMLError):
+        return None
 
 
 class _Composer:
@@ -110,24 +99,37 @@ class _Composer:
                 self._add_fault("expected an object with apiVersion and kind", start.start_mark.line + 1)
             yield from self.new_faults()
 
+    def only_item(self, line: int) -> Located | None:
+        """See `read_item`."""
+        if any(type(self._next()) is not expected for expected in _EVENTS_BEFORE_ITEM):
+            return None
+        start = self._next()
+        item = self._node(start, 2)
+        if any(type(self._next()) is not expected for expected in _EVENTS_AFTER_ITEM):
+            return None
+        # A comment after the dash moves the first line of the object.
+        if self._faults or self._anchors or start.start_mark.line or not isinstance(item, dict):
+            return None
+        return Located(item, {key: _later(lines, line - 1) for key, lines in self._lines.items()})
+
     def _root(self, start: Any) -> Iterator[Document | Fault]:
         """The object, or its items if it is a list, which is known only at the end: kubectl writes `kind` last."""
         self._source.n_documents += 1
         root: JsonObject = {}
         lines: dict[str, int] = {}
         self._lines[id(root)] = lines
-        line, located = start.start_mark.line + 1, Located(root, self._lines)
+        line, lines_of_root = start.start_mark.line + 1, self._lines
         without_kind: list[Document] = []
         while self._fill(root, lines, 1, stop_at="items"):
             event = self._next()
             if type(event) is yaml.SequenceStartEvent:
                 root["items"] = []
                 yield from self._items(without_kind)
-                self._lines = located.lines
+                self._lines = lines_of_root
             else:
                 root["items"] = self._node(event, 2)
         yield from self.new_faults()
-        document = from_root(self._source.name, line, located)
+        document = from_root(self._source.name, line, root, partial(Located, root, self._lines))
         if not is_list(document.kind, root):
             yield document
         for item in without_kind:
@@ -144,7 +146,7 @@ class _Composer:
             if not isinstance(item, dict):
                 yield self._source.fault("expected an object with apiVersion and kind", line)
                 continue
-            document = from_root(self._source.name, line, Located(item, self._lines))
+            document = from_root(self._source.name, line, item, partial(Located, item, self._lines))
             if not document.kind:
                 without_kind.append(document)
             else:
@@ -159,7 +161,7 @@ class _Composer:
         for place, item in enumerate(located.root["items"] or ()):
             if isinstance(item, dict):
                 line = located.lines[id(located.root["items"])][place]  # type: ignore[index]
-                inner = from_root(document.file, line, Located(item, located.lines))
+                inner = from_root(document.file, line, item, partial(Located, item, located.lines))
                 inner.kind = inner.kind or kind_of_items(document.kind)
                 inner.api_version = inner.api_version or document.api_version
                 yield from self._unpacked(inner)
@@ -254,49 +256,8 @@ class _Composer:
         self._faults.append(self._source.fault(message, line))
 
 
-def plain(text: str) -> Scalar:
-    """The value of an unquoted scalar; raises ValueError for infinity and NaN, which JSON cannot represent."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if text[0] not in _NUMBER_STARTS:
-        return text
-    if text in _NOT_NUMBERS:
-        raise ValueError(f"{text} is no number that JSON can hold; put it in quotes if it is meant as text")
-    if text[0] == ".":
-        return _float(text) if _POINTED_FLOAT.fullmatch(text) else text
-    bare = text.replace("_", "")
-    if not _INTEGER.fullmatch(bare):
-        return _float(bare, otherwise=text) if _FLOAT.fullmatch(bare) else text
-    digits = bare.lstrip("+-")
-    is_octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
-    value = int(digits, 8) if is_octal else int(digits, 0)
-    value = -value if bare[0] == "-" else value
-    # Beyond 64 bits Go has only floats.
-    return value if -(2**63) <= value < 2**64 else float(value)
-
-
-def tagged(tag: str, text: str) -> Scalar:
-    """The value of a scalar with an explicit tag; raises ValueError if the text does not fit the tag."""
-    name = tag.removeprefix(_TAG)
-    if name == tag or name in ("str", "timestamp"):  # application-specific tags do not change the text
-        return text
-    if name == "binary":
-        try:
-            return base64.b64decode(text, validate=False).decode()
-        except (binascii.Error, ValueError) as error:
-            raise ValueError("!!binary does not hold base64 of text") from error
-    value = plain(text)
-    expected = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}.get(name)
-    if expected is None:
-        return text
-    if not isinstance(value, expected) or (isinstance(value, bool) and name != "bool"):  # type: ignore[arg-type]
-        raise ValueError(f"{text!r} is no {name}")
-    return value
-
-
-def _float(bare: str, otherwise: str = "") -> Scalar:
-    value = float(bare)
-    if math.isinf(value):
-        return otherwise or bare
-    # JSON has one type of number, so 1e3 becomes 1000 and fits an integer field.
-    return int(value) if value.is_integer() and abs(value) < 1e21 else value
+def _later(lines: dict[str, int] | list[int], n: int) -> dict[str, int] | list[int]:
+    """The lines as they are `n` lines further down."""
+    if isinstance(lines, list):
+        return [line + n for line in lines]
+    return {key: line + n for key, line in lines.items()}

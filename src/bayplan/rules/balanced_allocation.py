@@ -55,6 +55,7 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
     arguments_type = BalancedAllocationArguments
     arguments: BalancedAllocationArguments
     follows_requests = True
+    reads_template_only = True
 
     def part(self, workload: Workload, index: PlacementIndex) -> Amounts | None:
         """What the pod requests of the balanced resources that count for it; None if it requests none of them."""

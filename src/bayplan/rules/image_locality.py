@@ -21,6 +21,7 @@ class ImageLocality(PartRule[Images]):
     id = "image-locality"
     default_weight = 1
     follows_workloads = False
+    reads_template_only = True
 
     def part(self, workload: Workload, index: PlacementIndex) -> Images | None:
         # An image that no node holds adds nothing anywhere.

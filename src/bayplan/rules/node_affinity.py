@@ -67,6 +67,7 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
     arguments: NodeAffinityArguments
     reasons_by_code = (NOT_MATCHED, NOT_ENFORCED)
     follows_workloads = False
+    reads_template_only = True
     scaling = Scaling.BY_EXTREMES
     documented = (
         DocumentedReason(

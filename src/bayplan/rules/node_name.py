@@ -21,6 +21,7 @@ class NodeName(PartRule[str]):
     lifted_by = LiftedBy.TARGET
     reasons_by_code = (OTHER_NODE,)
     follows_workloads = False
+    reads_template_only = True
     documented = (
         DocumentedReason(
             OTHER_NODE,

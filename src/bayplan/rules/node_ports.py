@@ -24,6 +24,7 @@ class NodePorts(PartRule[Ports]):
     id = "node-ports"
     lifted_by = LiftedBy.RESOURCES
     reasons_by_code = (TAKEN,)
+    reads_template_only = True
     documented = (
         DocumentedReason(
             TAKEN,

@@ -21,6 +21,7 @@ class NodeUnschedulable(PartRule[str]):
     lifted_by = LiftedBy.TARGET
     reasons_by_code = (CORDONED,)
     follows_workloads = False
+    reads_template_only = True
     documented = (
         DocumentedReason(
             CORDONED,

@@ -13,7 +13,6 @@ import numpy as np
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.pod_table import FREE_ROW
-from bayplan.indexing.term_table import anchors_of
 from bayplan.model.reasons import Mask
 from bayplan.model.terms import PeerTerm
 from bayplan.model.workloads import Workload
@@ -44,7 +43,7 @@ class PeerConstraint(CapacityConstraint, ABC):
 def classes_matching(term: PeerTerm, index: PlacementIndex) -> list[WorkloadClass]:
     """The classes whose members a term selects. The term must be held, so that classes distinguish its labels."""
     peer_index = index.peer_index
-    return [cls for cls in peer_index.classes.candidates(anchors_of(term)) if peer_index.class_matches(term, cls)]
+    return [cls for cls in peer_index.classes.candidates(term) if peer_index.class_matches(term, cls)]
 
 
 def member_rows(classes: Iterable[WorkloadClass], index: PlacementIndex) -> Mask:

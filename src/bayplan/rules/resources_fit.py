@@ -96,6 +96,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
     arguments_type = ResourcesFitArguments
     arguments: ResourcesFitArguments
     follows_requests = True
+    reads_template_only = True
     documented = (
         DocumentedReason(
             INSUFFICIENT,

@@ -19,6 +19,7 @@ from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At, ValueColumn
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores
+from bayplan.model.terms import PeerTerm
 from bayplan.model.workloads import Workload
 from bayplan.rules.arguments import Arguments
 from bayplan.rules.evictions import EvictionEffect, Preemptor
@@ -77,6 +78,27 @@ class SharedDomains(msgspec.Struct, frozen=True):
     slots: tuple[int, ...]
 
 
+class DomainEffects(msgspec.Struct, eq=False):
+    """
+    The rejected domains of one column, and the raw scores of those whose score is not 0.
+
+    `only`, if it is given, are the domains that the rule leaves: it rejects all others. Targets without the label are
+    in the domain `ABSENT`.
+    """
+
+    column: ValueColumn
+    rejected: set[int] = msgspec.field(default_factory=set)
+    only: set[int] | None = None
+    raw: dict[int, int] = {}
+
+    def leave(self, domains: set[int]) -> None:
+        """Reject all other domains."""
+        self.only = domains if self.only is None else self.only & domains
+
+    def rejects(self, domain: int) -> bool:
+        return domain in self.rejected or (self.only is not None and domain not in self.only)
+
+
 Touched = slice | tuple[int, ...] | SharedDomains | None  # the targets that a change concerns; None: no target
 Part = TypeVar("Part", bound=Hashable)
 State = TypeVar("State")
@@ -106,8 +128,9 @@ class Rule(ABC, Generic[Part, State]):
     lifted_by: ClassVar[LiftedBy]
     follows_workloads: ClassVar[bool] = True  # False: placed workloads do not matter, only targets do
     prepared_for_targets: ClassVar[bool] = False  # True: the state is prepared again when a target changes
-    prepared_for_owners: ClassVar[bool] = False  # True: the same when the terms that placed workloads own change
+    prepared_for_owners: ClassVar[bool] = False  # True: the same when a term of placed workloads `concerns` it
     follows_requests: ClassVar[bool] = False  # True: a workload that comes or leaves matters on its own targets
+    reads_template_only: ClassVar[bool] = False  # True: the part is made of `engine.node_order.TemplateKey` alone
     exempts_assigned: ClassVar[bool] = False  # True: clusters that hold the workload already are not rejected
     silent: ClassVar[bool] = False  # left out of the message that counts reasons
 
@@ -144,6 +167,21 @@ class Rule(ABC, Generic[Part, State]):
 
         A mask has shape (capacity,); None leaves all targets (kube-scheduler: PreFilter and its PreFilterResult).
         """
+        del state, index
+        return None
+
+    def concerns(self, state: State, term: PeerTerm, index: PlacementIndex) -> bool:
+        """Whether the state depends on a term that came to the placed workloads, or left them."""
+        del state, term, index
+        return True
+
+    def has_domain_effects(self, state: State) -> bool:
+        """Whether `domain_effects` may be enough to decide, so that there is no need to evaluate all targets yet."""
+        del state
+        return False
+
+    def domain_effects(self, state: State, index: PlacementIndex) -> list[DomainEffects] | None:
+        """What `reject` and `score` say, by domain and only where they say something; None if that is a lot."""
         del state, index
         return None
 

@@ -28,6 +28,7 @@ class TaintToleration(PartRule[Tolerations]):
     default_weight = 3
     reasons_by_code = (UNTOLERATED,)
     follows_workloads = False
+    reads_template_only = True
     scaling = Scaling.BY_EXTREMES
     documented = (
         DocumentedReason(

@@ -23,6 +23,7 @@ from bayplan.rules.inter_pod_affinity import (
     InterPodAffinityPart,
     InterPodAffinityState,
     first_by_term,
+    in_detail,
     meets_affinity,
     rejected_by_existing,
 )
@@ -43,6 +44,7 @@ class _WorkloadTerms(InterPodAffinity):
     reasons_by_code = (NO_PEER, PEER, OWNER)
     exempts_assigned = True
     domain_column = Rule.domain_column  # a cluster may be in several domains
+    has_domain_effects = Rule.has_domain_effects
     evaluate_one = Rule.evaluate_one  # the scores differ from those for pods
     remedies = Rule.remedies  # those for pods edit the pod
     eviction_effect = Rule.eviction_effect  # preemption is for pods
@@ -51,6 +53,7 @@ class _WorkloadTerms(InterPodAffinity):
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
         del workload
+        state = in_detail(state, index)
         at, peer_index = np.array([slot]), index.peer_index
         found = []
         for required, first in zip(state.required_affinity, first_by_term(state), strict=True):
@@ -145,7 +148,7 @@ class WorkloadTermAntiAffinity(_WorkloadTerms):
 
     def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart | None:  # type: ignore[override]
         terms = workload.needs.affinity.anti_required
-        if not terms and not index.peer_index.n_owner_rules:  # neither the workload nor a placed one has terms
+        if not terms and not index.peer_index.owner_rules.n:  # neither the workload nor a placed one has terms
             return None
         return super().part(_with(workload, AffinityTerms(anti_required=terms)), index)
 

@@ -20,7 +20,6 @@ from bayplan.validating import (
     selectors,
 )
 from bayplan.validating.fields import Cause, Field
-from bayplan.validating.pod_runtime import pod_specs
 from bayplan.wire import kinds
 from bayplan.wire.kinds import ApiKind, Trait
 
@@ -58,6 +57,8 @@ def validate(obj: dict[str, object]) -> list[Cause]:
 
 def validate_all(obj: dict[str, object]) -> list[Cause]:
     """All causes for rejecting the decoded object, including how its pods run: none if it is admitted."""
+    from bayplan.validating.pod_runtime import pod_specs  # ten modules that placing pods does not need
+
     found, pod = validate(obj), pod_or_template(obj)
     if pod is None or any(cause.reason == fields.TYPE_INVALID for cause in found):
         return found  # an object that cannot be decoded is not validated any further

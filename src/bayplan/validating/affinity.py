@@ -14,7 +14,7 @@ import msgspec
 
 from bayplan.model import labels as model_labels
 from bayplan.model import node_selectors
-from bayplan.validating import fields, names, selectors, type_checks, yaml_text
+from bayplan.validating import fields, names, selectors, type_checks
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire import meta as wire_meta
 from bayplan.wire import pods as wire_pods
@@ -155,6 +155,8 @@ def validate_annotation(metadata: Field, pod_labels: dict[str, str] | None) -> l
     written = annotations.entry(AFFINITY_ANNOTATION)
     if len(written.text()) > MAX_ANNOTATION_LENGTH:
         return [written.malformed(f"longer than {MAX_ANNOTATION_LENGTH} characters")]
+    from bayplan.validating import yaml_text  # imports PyYAML, which most inputs do not need
+
     try:
         affinity = Field(written.path, yaml_text.parse(written.text()))
     except ValueError as error:
@@ -169,6 +171,8 @@ def validate_annotation(metadata: Field, pod_labels: dict[str, str] | None) -> l
 
 def read_annotation(text: str) -> AnnotatedAffinity:
     """The content of the annotation; raises ValueError if it does not have the annotation's types."""
+    from bayplan.validating import yaml_text
+
     try:
         return msgspec.convert(_without_nulls(yaml_text.parse(text)), AnnotatedAffinity)
     except msgspec.ValidationError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from bayplan.validating import affinity, fields, placements, tiers, type_checks, yaml_text
+from bayplan.validating import affinity, fields, placements, tiers, type_checks
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire import placements as wire
 
@@ -46,6 +46,8 @@ def read_annotation(text: str) -> dict[str, object]:
     found = validate_extensions(Field("metadata", {"annotations": {PLACEMENT_ANNOTATION: text}}))
     if found:
         raise ValueError("; ".join(str(cause) for cause in found))
+    from bayplan.validating import yaml_text  # imports PyYAML, which most inputs do not need
+
     content = yaml_text.parse(text)
     return content if isinstance(content, dict) else {}
 
@@ -116,6 +118,8 @@ def _parse(annotations: Field, placement: Written | None = None) -> tuple[Field 
     text = annotations.entry(PLACEMENT_ANNOTATION)
     if not isinstance(text.value, str):
         return None, [type_checks.wrong_type(text, "text")]
+    from bayplan.validating import yaml_text
+
     try:
         field = Field(text.path, yaml_text.parse(text.value))
     except ValueError as error:

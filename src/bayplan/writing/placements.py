@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bayplan.placing.place_bindings import BindingPlacement
 from bayplan.placing.place_pods import PodPlacement, RemainingCapacity
 from bayplan.writing import tables, versioned
 from bayplan.writing.tables import Table
+
+if TYPE_CHECKING:
+    from bayplan.placing.place_bindings import BindingPlacement
 
 _UNSCHEDULABLE_STYLE = "red"
 

@@ -10,6 +10,7 @@ from bayplan.rules.inter_pod_affinity.state import (
     InterPodAffinityState,
     RequiredAffinity,
     first_by_term,
+    in_detail,
     meets_affinity,
     rejected_by_existing,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "InterPodAffinityState",
     "RequiredAffinity",
     "first_by_term",
+    "in_detail",
     "meets_affinity",
     "rejected_by_existing",
     "show_term",

@@ -54,7 +54,7 @@ def _affinity_failure(required: RequiredAffinity, state: InterPodAffinityState, 
     domain = _domain(required.reach, slot)
     if not domain:
         detail = f"the node has no label {' or '.join(required.reach.keys)}"
-    elif required.reach.counter.anywhere == 0:
+    elif required.reach.anywhere == 0:
         detail = f"no placed pod matches {shown}"
     else:
         detail = f"no pod in {domain} matches {shown}; they are in {_elsewhere(required.reach)}"
@@ -109,7 +109,7 @@ def _domain(reach: Reach, slot: int) -> str:
 def _elsewhere(reach: Reach) -> str:
     """The first domains that hold a match, by name."""
     column = reach.counter.column
-    names = sorted(str(column.values[domain]) for domain in reach.counter.by_domain)
+    names = sorted(str(column.values[domain]) for domain in reach.by_domain())
     if not names:
         return f"nodes without {column.key}"
     n_more = len(names) - MAX_DOMAINS_NAMED

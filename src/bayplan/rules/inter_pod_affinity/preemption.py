@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.indexing.classes import WorkloadClass
+from bayplan.indexing.owner_rules import OwnerRule
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL
-from bayplan.indexing.term_table import OwnerRule
 from bayplan.model.reasons import Mask
 from bayplan.model.terms import PeerTerm, ResolvedTerm, resolve
 from bayplan.model.workloads import Workload
@@ -137,7 +137,7 @@ class RequiredAffinityPeers(PeerRequirement):
         first = np.full(len(self.now), all(term.self_matching for term in self.terms))
         for term in self.terms:
             has_peers &= term.reach.counts(ALL) > lost[term.term]
-            first &= sum(term.reach.counter.by_domain.values()) == lost[term.term]
+            first &= sum(term.reach.by_domain().values()) == lost[term.term]
         holds: Mask = self.present & (has_peers | first)
         return holds
 

@@ -79,7 +79,7 @@ def _label_for(reach: Reach, slot: int, index: PlacementIndex) -> Alternatives:
     column = reach.columns[0]
     if len(reach.columns) > 1 or column.domains(slot) or not column.by_value:
         return []
-    counts = reach.counter.by_domain
+    counts = reach.by_domain()
     domains = sorted(counts, key=lambda domain: (-counts[domain], str(column.values[domain])))
     value = str(column.values[domains[0]]) if domains else min(map(str, column.by_value))
     return [label_target(slot, column.key, value, index)]

@@ -6,6 +6,7 @@ Filter and score read counters by domain, never pods. `docs/differences.md` list
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -13,11 +14,12 @@ import numpy as np
 from bayplan.caching import BoundedCache
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.journal import Change, ChangeType
+from bayplan.indexing.owner_rules import OwnerRule, Role
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import ALL, At, ValueColumn
-from bayplan.indexing.term_table import OwnerRule, Reach, Role, TermEntry
+from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
+from bayplan.indexing.term_table import Reach, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Scores
-from bayplan.model.terms import PeerTerm, resolve
+from bayplan.model.terms import PeerTerm, resolve, signed_terms
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.inter_pod_affinity import evidence, preemption, remedies
@@ -35,13 +37,18 @@ from bayplan.rules.inter_pod_affinity.state import (
     InterPodAffinityState,
     RequiredAffinity,
     first_by_term,
+    has_few_domains,
+    in_detail,
     meets_affinity,
+    reaches_of,
     rejected_by_existing,
+    sum_of_counts,
 )
 from bayplan.rules.remedies import Alternatives
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
+    DomainEffects,
     Failure,
     LiftedBy,
     Raw,
@@ -113,8 +120,13 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         held: list[TermEntry] = []
 
         def reach(term: PeerTerm, keys: tuple[str, ...]) -> Reach:
-            held.append(peer_index.hold(term))
-            return peer_index.match_reach(held[-1], keys)
+            found: list[tuple[Reach, int]] = []
+            for one, sign in signed_terms(term):
+                held.append(peer_index.hold(one))
+                found.append((peer_index.match_reach(held[-1], keys), sign))
+            first = found[0][0]
+            first.others = tuple([(one.counter, sign) for one, sign in found[1:]])
+            return first
 
         own = resolve(part.affinity, part.namespace, semantics, incoming=True)
         required = []
@@ -131,12 +143,18 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         scoring = self._scoring_roles(part, index)
         rejecting: list[ExistingPodTerm] = []
         scored: list[ExistingPodTerm] = []
-        for rule in list(peer_index.owner_rules(labels, part.namespace)):  # a list, as holding terms adds to the table
+        # What a term of existing pods does may depend on how many pods match it, so that no sum of terms will do.
+        summed = not semantics.neighbours_count_when_changed
+        if summed:
+            existing = list(peer_index.summed_owner_rules(labels, part.namespace))
+        else:
+            existing = [(rule, rule.reach) for rule in peer_index.matching_owner_rules(labels, part.namespace)]
+        for rule, owners in existing:
             rejects = rule.role is Role.ANTI_REQUIRED
             if rejects or rule.role in scoring:
                 compares = rule.limit > 0 if rejects else semantics.neighbours_count_when_changed
                 matches = reach(rule.entry.term, rule.reach.keys) if compares else None
-                (rejecting if rejects else scored).append(ExistingPodTerm(rule, matches))
+                (rejecting if rejects else scored).append(ExistingPodTerm(rule, owners, matches))
         return InterPodAffinityState(
             part,
             tuple(required),
@@ -166,21 +184,65 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         for entry in state.held:
             index.peer_index.release(entry)
 
+    def concerns(self, state: InterPodAffinityState, term: PeerTerm, index: PlacementIndex) -> bool:
+        return index.peer_index.matches(term, dict(state.part.labels), state.part.namespace)
+
+    def has_domain_effects(self, state: InterPodAffinityState) -> bool:
+        return not state.compares_matches
+
+    def domain_effects(self, state: InterPodAffinityState, index: PlacementIndex) -> list[DomainEffects] | None:
+        if index.semantics.soft_terms_count_once or not has_few_domains(state):
+            return None
+        found: dict[str, DomainEffects] = {}
+
+        def of(reach: Reach) -> DomainEffects:
+            column = reach.columns[0]
+            effects = found.get(column.key)
+            if effects is None:
+                effects = found[column.key] = DomainEffects(column)
+            return effects
+
+        for existing in state.existing_anti_affinity:
+            of(existing.owners).rejected.update(existing.owners.by_domain())
+        for term in state.required_anti_affinity:
+            limit, by_domain = term.use.limit, term.reach.by_domain()
+            over = by_domain if not limit else [domain for domain, count in by_domain.items() if count > limit]
+            of(term.reach).rejected.update(over)
+        for required, first in zip(state.required_affinity, first_by_term(state), strict=True):
+            if first:
+                of(required.reach).rejected.add(ABSENT)
+            else:
+                of(required.reach).leave(set(required.reach.by_domain()))
+        for reach, weight in self._scored(state):
+            raw = of(reach).raw
+            for domain, count in reach.by_domain().items():
+                raw[domain] = raw.get(domain, 0) + weight * count
+        return list(found.values())
+
+    def _scored(self, state: InterPodAffinityState) -> Iterator[tuple[Reach, int]]:
+        """The counters that scores are made of, each with what one counted pod adds."""
+        for term in state.preferred_affinity:
+            yield term.reach, term.use.weight
+        for term in state.preferred_anti_affinity:
+            yield term.reach, -term.use.weight
+        for existing in state.existing_scores:
+            yield existing.owners, self._weight_of(existing.rule)
+
     def domain_column(self, state: InterPodAffinityState, index: PlacementIndex) -> ValueColumn | None:
-        others = (*state.required_anti_affinity, *state.preferred_affinity, *state.preferred_anti_affinity)
-        existing = (*state.existing_anti_affinity, *state.existing_scores)
-        reaches = [required.reach for required in state.required_affinity] + [term.reach for term in others]
-        reaches += [term.rule.reach for term in existing]
-        reaches += [term.matches for term in existing if term.matches is not None]
-        return common_column((column for reach in reaches for column in reach.columns), index)
+        return common_column((column for reach in reaches_of(state) for column in reach.columns), index)
 
     def reject(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Codes | None:
         if not (state.required_affinity or state.required_anti_affinity or state.existing_anti_affinity):
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
         # The check that kube-scheduler makes first comes last, so that its code overwrites the others.
-        for existing in state.existing_anti_affinity:
-            codes[rejected_by_existing(existing, at)] = EXISTING_ANTI_AFFINITY_CODE
+        if state.existing_anti_affinity:
+            existing = state.existing_anti_affinity
+            rejected = sum_of_counts(((one.owners, 1) for one in existing if one.matches is None), at) > 0
+            for one in existing:
+                if one.matches is not None:
+                    rejected = rejected | rejected_by_existing(one, at)
+            codes[:] = np.where(rejected, EXISTING_ANTI_AFFINITY_CODE, 0)
         for term in state.required_anti_affinity:
             codes[term.reach.exceeds(term.use.limit, at)] = ANTI_AFFINITY_CODE
         if state.required_affinity:
@@ -201,12 +263,14 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             # By the design document a domain without a match adds the weight; kube-scheduler subtracts it per match.
             counts = term.reach.counts(at)
             raw += term.use.weight * (1 - np.minimum(counts, 1) if once else -counts)
+        raw += sum_of_counts(
+            ((one.owners, self._weight_of(one.rule)) for one in state.existing_scores if one.matches is None), at
+        )
         for existing in state.existing_scores:
-            rule, only = existing.rule, None
             if existing.matches is not None:
                 # In the design document only owners without a match count; an owner is not its own peer.
-                only = existing.matches.counts(ALL) - rule.self_matching <= 0
-            raw += self._weight_of(rule) * rule.reach.counts(at, only=only)
+                rule, only = existing.rule, existing.matches.counts(ALL) - existing.rule.self_matching <= 0
+                raw += self._weight_of(rule) * existing.owners.counts(at, only=only)
         return raw
 
     def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
@@ -221,7 +285,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             return None
         code = raw = 0
         for existing in state.existing_anti_affinity:
-            if existing.rule.reach.count_at(slot):
+            if existing.owners.count_at(slot):
                 code = EXISTING_ANTI_AFFINITY_CODE
         for term in state.required_anti_affinity:
             if term.reach.count_at(slot) > term.use.limit:
@@ -239,7 +303,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             count = term.reach.count_at(slot)
             raw += term.use.weight * (1 - min(count, 1) if once else -count)
         for existing in state.existing_scores:
-            raw += self._weight_of(existing.rule) * existing.rule.reach.count_at(slot)
+            raw += self._weight_of(existing.rule) * existing.owners.count_at(slot)
         return code, raw
 
     def touched(self, state: InterPodAffinityState, change: Change, index: PlacementIndex) -> Touched:
@@ -273,18 +337,18 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
         del workload
-        return evidence.failures(state, slot, index)
+        return evidence.failures(in_detail(state, index), slot, index)
 
     def remedies(
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Alternatives]:
-        return remedies.alternatives(state, workload, slot, index)
+        return remedies.alternatives(in_detail(state, index), workload, slot, index)
 
     def eviction_effect(
         self, state: InterPodAffinityState, codes: Codes | None, preemptor: Preemptor
     ) -> EvictionEffect:
         del codes
-        return preemption.eviction_effect(state, preemptor)
+        return preemption.eviction_effect(in_detail(state, preemptor.index), preemptor)
 
     def _weight_of(self, rule: OwnerRule) -> int:
         """What one existing pod with this term adds to the score."""

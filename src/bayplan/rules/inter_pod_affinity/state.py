@@ -6,12 +6,18 @@ The questions here are asked by its filter, its evidence and its preemption alik
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.caching import BoundedCache
 from bayplan.indexing.classes import VisibleLabels
-from bayplan.indexing.slots import ALL, At
-from bayplan.indexing.term_table import OwnerRule, Reach, TermEntry
+from bayplan.indexing.owner_rules import OwnerRule, Role
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import ALL, At, ValueColumn
+from bayplan.indexing.term_table import Counter, Reach, TermEntry, sum_by_domain
 from bayplan.model.reasons import Mask, Reason, StatusCode
 from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerm
 
@@ -22,6 +28,7 @@ ANTI_AFFINITY_NOT_MATCHED = Reason(
 EXISTING_ANTI_AFFINITY_NOT_SATISFIED = Reason(
     "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", StatusCode.UNSCHEDULABLE
 )
+MAX_FEW_DOMAINS = 128  # up to which integers of single domains are faster than arrays of all
 AFFINITY_CODE, ANTI_AFFINITY_CODE, EXISTING_ANTI_AFFINITY_CODE = 1, 2, 3
 
 
@@ -56,9 +63,14 @@ class CountedTerm(msgspec.Struct, frozen=True):
 
 
 class ExistingPodTerm(msgspec.Struct, frozen=True):
-    """A term of placed workloads, and how many pods match it, where that makes a difference."""
+    """
+    A term of placed workloads, its owners, and how many pods match it, where that makes a difference.
+
+    It may stand for many terms that differ only in the values that they exclude; then the owners are those of all.
+    """
 
     rule: OwnerRule
+    owners: Reach
     matches: Reach | None
 
 
@@ -96,7 +108,7 @@ def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
     if not terms:
         return ()
     if terms[0].own_reach is not None:
-        return tuple([t.self_matching and t.own_reach is not None and t.own_reach.counter.anywhere == 0 for t in terms])
+        return tuple([t.self_matching and t.own_reach is not None and t.own_reach.anywhere == 0 for t in terms])
     first = True
     for term in terms:
         first = first and term.self_matching and not term.reach.occupied
@@ -107,8 +119,64 @@ def rejected_by_existing(existing: ExistingPodTerm, at: At) -> Mask:
     """Where the pod would give an owner of the anti-affinity term more matches than its limit allows."""
     rule = existing.rule
     if existing.matches is None:
-        rejected: Mask = rule.reach.counts(at) > 0
+        rejected: Mask = existing.owners.counts(at) > 0
         return rejected
     # The owner itself is not counted, the incoming pod is.
     exceeded = existing.matches.counts(ALL) - rule.self_matching + 1 > rule.limit
-    return rule.reach.counts(at, only=exceeded) > 0
+    return existing.owners.counts(at, only=exceeded) > 0
+
+
+def sum_of_counts(weighted: Iterable[tuple[Reach, int]], at: At) -> NDArray[np.int64]:
+    """The counts of many counters for each target, each times its weight; they are added up by domain first."""
+    total: NDArray[np.int64] = np.zeros((), np.int64)
+    by_column: dict[str, tuple[ValueColumn, list[tuple[Counter, int]]]] = {}
+    for reach, weight in weighted:
+        if len(reach.columns) == 1 and not reach.columns[0].further:
+            column = reach.columns[0]
+            counters = by_column.setdefault(column.key, (column, []))[1]
+            counters.append((reach.counter, weight))
+            counters += [(counter, sign * weight) for counter, sign in reach.others]
+        else:
+            total = total + weight * reach.counts(at)
+    for column, counters in by_column.values():
+        total = total + column.gather(sum_by_domain(column.n_domains, counters), at)
+    return total
+
+
+def in_detail(state: InterPodAffinityState, index: PlacementIndex) -> InterPodAffinityState:
+    """The state with every required anti-affinity term of placed workloads by itself, for evidence with names."""
+    if all(one.owners is one.rule.reach for one in state.existing_anti_affinity):
+        return state
+    rules = index.peer_index.matching_owner_rules(dict(state.part.labels), state.part.namespace)
+    single = [one for one in state.existing_anti_affinity if one.owners is one.rule.reach]
+    known = {id(one.rule) for one in single}
+    single += [
+        ExistingPodTerm(rule, rule.reach, None)
+        for rule in rules
+        if rule.role is Role.ANTI_REQUIRED and id(rule) not in known
+    ]
+    return msgspec.structs.replace(state, existing_anti_affinity=tuple(single))
+
+
+def reaches_of(state: InterPodAffinityState) -> Iterator[Reach]:
+    """The counters that the codes and scores depend on."""
+    for required in state.required_affinity:
+        yield required.reach
+    for term in (*state.required_anti_affinity, *state.preferred_affinity, *state.preferred_anti_affinity):
+        yield term.reach
+    for existing in (*state.existing_anti_affinity, *state.existing_scores):
+        yield existing.owners
+        if existing.matches is not None:
+            yield existing.matches
+
+
+def has_few_domains(state: InterPodAffinityState) -> bool:
+    """Whether all codes and scores are those of few domains, each of one topology key."""
+    if state.compares_matches:
+        return False
+    n_domains = 0
+    for reach in reaches_of(state):
+        n_domains += len(reach.counter.by_domain)
+        if n_domains > MAX_FEW_DOMAINS or len(reach.columns) > 1 or reach.columns[0].further:
+            return False
+    return True

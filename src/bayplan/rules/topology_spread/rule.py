@@ -26,6 +26,7 @@ from bayplan.rules.remedies import Alternatives, Edit, Remedy, change_needs, lab
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
+    DomainEffects,
     Failure,
     LiftedBy,
     Rule,
@@ -36,7 +37,12 @@ from bayplan.rules.rule import (
 )
 from bayplan.rules.topology_spread import preemption
 from bayplan.rules.topology_spread.arguments import TopologySpreadArguments
-from bayplan.rules.topology_spread.state import SpreadPart, SpreadState, counted_constraint
+from bayplan.rules.topology_spread.state import (
+    MAX_DOMAINS_AS_INTEGERS,
+    SpreadPart,
+    SpreadState,
+    counted_constraint,
+)
 
 CONSTRAINTS_NOT_MATCHED = Reason(
     "topology-spread", "node(s) didn't match pod topology spread constraints", StatusCode.UNSCHEDULABLE
@@ -116,6 +122,23 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
     def domain_column(self, state: SpreadState, index: PlacementIndex) -> ValueColumn | None:
         del index
         return state.domain_column
+
+    def has_domain_effects(self, state: SpreadState) -> bool:
+        return not state.soft
+
+    def domain_effects(self, state: SpreadState, index: PlacementIndex) -> list[DomainEffects] | None:
+        del index
+        found = []
+        for counted in state.hard:
+            rejected = {ABSENT}
+            if counted.peers is not None:
+                by_domain = counted.peers.by_domain
+                if not counted.counts_domains or counted.column.further or len(by_domain) > MAX_DOMAINS_AS_INTEGERS:
+                    return None
+                most = counted.constraint.max_skew + counted.current_minimum() - counted.self_matching
+                rejected.update([domain for domain, count in by_domain.items() if count > most])
+            found.append(DomainEffects(counted.column, rejected))
+        return found
 
     def release(self, state: SpreadState, index: PlacementIndex) -> None:
         for entry in state.terms:

@@ -1,0 +1,188 @@
+"""
+The terms that placed workloads own, which apply to incoming workloads that they match.
+
+Many terms may match one workload: with "every app but mine", each app has another term, and all of them match. Terms
+that differ only in the values that they exclude (`NotIn`) therefore form a family with a common counter. To an incoming
+workload the owners of a family are all of them, less the owners of the terms that exclude its value. Knows nothing of
+what the counts are used for.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+import msgspec
+
+from bayplan.indexing.term_lookup import TermLookup
+from bayplan.indexing.term_table import Counter, Reach, TermEntry
+from bayplan.model.labels import Labels
+from bayplan.model.terms import Exclusion, PeerTerm, PodTerm, exclusion_of
+
+MAX_NOTED_TERMS = 64  # changed terms that are compared with a state one by one
+
+
+class Role(enum.Enum):
+    """The field of the owner's pod spec that a term is from; it applies to incoming workloads that the term matches."""
+
+    REQUIRED = "requiredAffinity"
+    ANTI_REQUIRED = "requiredAntiAffinity"
+    PREFERRED = "preferredAffinity"
+    ANTI_PREFERRED = "preferredAntiAffinity"
+
+
+OwnerRuleKey = tuple[Role, tuple[str, ...], int, int, bool]
+FamilyKey = tuple[str, Role, tuple[str, ...], int]  # the key of the excluded values, and what the rules have in common
+
+
+class OwnerRule(msgspec.Struct, eq=False):
+    """
+    A term of placed workloads; `reach` counts its owners. `self_matching`: the owners match their own term.
+
+    `family` are the rules that differ from this one only in the values that they exclude, if it excludes any.
+    """
+
+    role: Role
+    entry: TermEntry
+    source: PodTerm
+    reach: Reach
+    weight: int
+    limit: int
+    self_matching: bool
+    family: OwnerFamily | None = None
+    uses: int = 0
+
+    @property
+    def key(self) -> OwnerRuleKey:
+        return self.role, self.reach.keys, self.weight, self.limit, self.self_matching
+
+    @property
+    def counters(self) -> Iterable[Counter]:
+        """The counters in which its owners count."""
+        return (self.reach.counter,) if self.family is None else (self.reach.counter, self.family.total)
+
+
+class OwnerFamily(msgspec.Struct, eq=False):
+    """Rules that differ only in the values of one key that they exclude; `total` counts the owners of all."""
+
+    key: FamilyKey
+    base: PeerTerm
+    total: Counter
+    by_value: dict[str, dict[int, OwnerRule]] = {}
+    rules: dict[int, OwnerRule] = {}  # by id
+
+    def excluding(self, labels: Labels) -> Iterable[OwnerRule]:
+        """The rules that exclude a workload with these labels."""
+        return self.by_value.get(labels.get(self.key[0], "\0"), {}).values()
+
+
+@dataclass(slots=True, eq=False)
+class OwnerRules:
+    """All rules in use. `generation` changes with the set of them, so that rule states know when to read it again."""
+
+    generation: int = 0
+    n: int = 0
+    _single: TermLookup[TermEntry] = field(default_factory=TermLookup)  # the terms of rules without a family
+    _families: TermLookup[dict[FamilyKey, OwnerFamily]] = field(default_factory=TermLookup)  # by the terms of all
+    _by_base: dict[PeerTerm, dict[FamilyKey, OwnerFamily]] = field(default_factory=dict)
+    # The terms whose matches see other rules since the last changes of `generation`.
+    _noted: deque[PeerTerm] = field(default_factory=lambda: deque(maxlen=MAX_NOTED_TERMS))
+
+    def add(self, rule: OwnerRule) -> None:
+        self.n += 1
+        rule.entry.owner_rules[rule.key] = rule
+        excluded = exclusion_of(rule.entry.term)
+        if excluded is None or rule.limit or len(rule.reach.keys) > 1:
+            if len(_without_family(rule.entry)) == 1:
+                self._single.add(rule.entry.term, rule.entry)
+            self._note(rule.entry.term)
+            return
+        family = rule.family = self._family(rule, excluded)
+        family.rules[id(rule)] = rule
+        for value in excluded.values:
+            family.by_value.setdefault(value, {})[id(rule)] = rule
+        self._note(excluded.complement)
+
+    def remove(self, rule: OwnerRule) -> None:
+        self.n -= 1
+        # A new dictionary, because another one may be iterated over just now.
+        rule.entry.owner_rules = {key: other for key, other in rule.entry.owner_rules.items() if other is not rule}
+        family, excluded = rule.family, exclusion_of(rule.entry.term)
+        if family is None or excluded is None:
+            if not _without_family(rule.entry):
+                self._single.remove(rule.entry.term)
+            self._note(rule.entry.term)
+            return
+        del family.rules[id(rule)]
+        for value in excluded.values:
+            del family.by_value[value][id(rule)]
+            if not family.by_value[value]:
+                del family.by_value[value]
+        self._note(excluded.complement)
+        if not family.rules:
+            del self._by_base[family.base][family.key]
+            if not self._by_base[family.base]:
+                del self._by_base[family.base]
+                self._families.remove(family.base)
+            self._note(family.base)
+
+    def _family(self, rule: OwnerRule, excluded: Exclusion) -> OwnerFamily:
+        families = self._by_base.get(excluded.base)
+        if families is None:
+            families = self._by_base[excluded.base] = {}
+            self._families.add(excluded.base, families)
+        key = (excluded.key, rule.role, rule.reach.keys, rule.weight)
+        family = families.get(key)
+        if family is None:
+            family = families[key] = OwnerFamily(key, excluded.base, Counter(rule.reach.columns[0]))
+            self._note(excluded.base)
+        return family
+
+    # Queries
+
+    def matching(self, labels: Labels, namespace: str, namespace_labels: Labels) -> Iterator[OwnerRule]:
+        """The rules whose terms match an incoming workload."""
+        for entry in self._single.find(labels, namespace, namespace_labels):
+            if entry.term.matches(labels, namespace, namespace_labels, terminating=False):
+                yield from _without_family(entry)
+        for family in self._matching_families(labels, namespace, namespace_labels):
+            excluding = {id(rule) for rule in family.excluding(labels)}
+            yield from (rule for rule in family.rules.values() if id(rule) not in excluding)
+
+    def summed(self, labels: Labels, namespace: str, namespace_labels: Labels) -> Iterator[tuple[OwnerRule, Reach]]:
+        """The same with one rule for each family, and the reach of the owners that apply."""
+        for entry in self._single.find(labels, namespace, namespace_labels):
+            if entry.term.matches(labels, namespace, namespace_labels, terminating=False):
+                for rule in _without_family(entry):
+                    yield rule, rule.reach
+        for family in self._matching_families(labels, namespace, namespace_labels):
+            rule = next(iter(family.rules.values()))
+            less = tuple([(other.reach.counter, -1) for other in family.excluding(labels)])
+            yield rule, Reach(family.total, rule.reach.keys, rule.reach.columns, less)
+
+    def _matching_families(self, labels: Labels, namespace: str, namespace_labels: Labels) -> Iterator[OwnerFamily]:
+        for families in self._families.find(labels, namespace, namespace_labels):
+            for family in families.values():
+                if family.base.matches(labels, namespace, namespace_labels, terminating=False):
+                    yield family
+
+    def changed_since(self, generation: int) -> list[PeerTerm] | None:
+        """Terms whose matches see other rules since a generation; None if they are many, or not known."""
+        n = self.generation - generation
+        return list(islice(reversed(self._noted), n)) if n <= len(self._noted) else None
+
+    def change_all(self) -> None:
+        """Any workload may see other rules from now on."""
+        self.generation += 1
+        self._noted.clear()
+
+    def _note(self, term: PeerTerm) -> None:
+        self.generation += 1
+        self._noted.append(term)
+
+
+def _without_family(entry: TermEntry) -> list[OwnerRule]:
+    return [rule for rule in entry.owner_rules.values() if rule.family is None]

@@ -1,0 +1,177 @@
+"""
+Finding terms from a workload, by everything that they require of it at once.
+
+Terms that require the same keys form a group, and within a group the required values lead to the terms. So a lookup
+takes one step for each group, however many terms there are and whatever labels they share: packet classifiers call this
+tuple space search. Each group is listed under the rarest of its keys, so a workload without that key does not pay for
+it. The namespace of the workload and the labels of that namespace are keys like its labels. Knows nothing of what terms
+are used for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+import msgspec
+
+from bayplan.caching import memoised
+from bayplan.model.labels import EXISTS, IN, Labels, Selector
+from bayplan.model.terms import PeerTerm
+
+NAMESPACE = "\0namespace"  # the key whose value is the workload's namespace
+NAMESPACE_LABEL = "\0namespace/"  # begins the keys of the labels of that namespace
+MIN_SHARED_GROUPS = 8  # groups under one key from which on it pays to look for rarer keys
+
+RequiredValues = Mapping[str, tuple[str, ...] | None]  # the values that a term allows of each key; None for any
+GroupKeys = tuple[tuple[str, ...], tuple[str, ...]]
+Entry = TypeVar("Entry")
+
+
+class TermGroup(msgspec.Struct, Generic[Entry], eq=False):
+    """The terms that require values of `valued` keys and the presence of `present` ones, by these values."""
+
+    valued: tuple[str, ...]
+    present: tuple[str, ...]
+    listed_under: str = ""
+    by_values: dict[tuple[str, ...], dict[PeerTerm, Entry]] = {}
+
+    @property
+    def keys(self) -> GroupKeys:
+        return self.valued, self.present
+
+    def find(self, attributes: Labels) -> Mapping[PeerTerm, Entry]:
+        """The terms whose values a workload with these attributes has."""
+        for key in self.present:
+            if key not in attributes:
+                return {}
+        try:
+            values = tuple([attributes[key] for key in self.valued])
+        except KeyError:
+            return {}
+        return self.by_values.get(values, {})
+
+
+class TermLookup(msgspec.Struct, Generic[Entry], eq=False):
+    """
+    Terms with an entry each.
+
+    `find` looks at the groups whose rarest key the workload has, and in each at the terms of the workload's values:
+    nearly all of these match. Further conditions (NotIn, DoesNotExist, a second requirement with many values) are left
+    to the caller.
+    """
+
+    _groups: dict[GroupKeys, TermGroup[Entry]] = {}
+    _by_key: dict[str, dict[GroupKeys, TermGroup[Entry]]] = {}
+    _without_keys: TermGroup[Entry] = msgspec.field(default_factory=lambda: TermGroup((), ()))
+
+    def add(self, term: PeerTerm, entry: Entry) -> None:
+        keys, choices = _postings(term)
+        group = self._groups.get(keys)
+        for values in choices:
+            if group is None:
+                group = self._groups[keys] = self._new_group(keys)
+            group.by_values.setdefault(values, {})[term] = entry
+
+    def remove(self, term: PeerTerm) -> None:
+        keys, choices = _postings(term)
+        for values in choices:
+            group = self._groups[keys]
+            del group.by_values[values][term]
+            if not group.by_values[values]:
+                del group.by_values[values]
+            if not group.by_values:
+                del self._groups[keys]
+                self._unlist(group)
+
+    def find(self, labels: Labels, namespace: str, namespace_labels: Labels) -> Iterator[Entry]:
+        """The terms that may match a workload: each once, and every term that does match."""
+        attributes = {NAMESPACE: namespace, **labels}
+        for key, value in namespace_labels.items():
+            attributes[NAMESPACE_LABEL + key] = value
+        by_key = self._by_key
+        for key in attributes:
+            if key in by_key:
+                for group in by_key[key].values():
+                    yield from group.find(attributes).values()
+        yield from self._without_keys.find(attributes).values()
+
+    def _new_group(self, keys: GroupKeys) -> TermGroup[Entry]:
+        made: TermGroup[Entry] = TermGroup(*keys)
+        if not any(keys):
+            self._without_keys = made
+            return made
+        listed = self._list(made)
+        # Each time the list of a key doubles, its groups are given a rarer key if they have one by now.
+        n = len(listed)
+        if n >= MIN_SHARED_GROUPS and not n & (n - 1):
+            for group in list(listed.values()):
+                self._unlist(group)
+                self._list(group)
+        return made
+
+    def _list(self, group: TermGroup[Entry]) -> dict[GroupKeys, TermGroup[Entry]]:
+        """List the group under its rarest key; returns all groups under that key."""
+        group.listed_under = min((*group.valued, *group.present), key=lambda key: len(self._by_key.get(key, ())))
+        listed = self._by_key.setdefault(group.listed_under, {})
+        listed[group.keys] = group
+        return listed
+
+    def _unlist(self, group: TermGroup[Entry]) -> None:
+        if not any(group.keys):
+            return
+        listed = self._by_key[group.listed_under]
+        del listed[group.keys]
+        if not listed:
+            del self._by_key[group.listed_under]
+
+
+@memoised(16384)
+def required_values(term: PeerTerm) -> RequiredValues:
+    """What every workload has that the term matches: for each key the values allowed. An empty tuple allows none."""
+    found: dict[str, tuple[str, ...] | None] = {}
+    for key, values in _requirements(term):
+        known = found.get(key)
+        if known is None or (values is not None and len(values) < len(known)):
+            found[key] = values
+    return found
+
+
+def _requirements(term: PeerTerm) -> Iterator[tuple[str, tuple[str, ...] | None]]:
+    """The positive requirements of the term, each a key and the values allowed."""
+    for part in term.parts:
+        if part.selector is None:  # matches nothing
+            yield NAMESPACE, ()
+            continue
+        yield from _positive(part.selector, "")
+        if part.namespace_selector is None:
+            if part.namespaces is not None:
+                yield NAMESPACE, part.namespaces
+        elif part.namespaces == ():  # else a namespace may be listed instead of selected
+            yield from _positive(part.namespace_selector, NAMESPACE_LABEL)
+
+
+def _positive(selector: Selector, prefix: str) -> Iterator[tuple[str, tuple[str, ...] | None]]:
+    for requirement in selector.requirements:
+        if requirement.operator == IN:
+            yield prefix + requirement.key, requirement.values
+        elif requirement.operator == EXISTS:
+            yield prefix + requirement.key, None
+
+
+def _postings(term: PeerTerm) -> tuple[GroupKeys, list[tuple[str, ...]]]:
+    """
+    The group of a term, and the values under which it is found there.
+
+    Of the keys with several values, one has a posting for each value: the one with the fewest. Of the others, every
+    combination would need one, so only their presence is required.
+    """
+    required = required_values(term)
+    single = {key: values[0] for key, values in required.items() if values is not None and len(values) == 1}
+    several = [(len(values), key) for key, values in required.items() if values is not None and len(values) != 1]
+    chosen = min(several)[1] if several else None
+    valued = tuple(sorted(single if chosen is None else {*single, chosen}))
+    present = tuple(sorted(required.keys() - set(valued)))
+    alternatives = ("",) if chosen is None else required[chosen] or ()
+    choices = [tuple([single.get(key, alternative) for key in valued]) for alternative in alternatives]
+    return (valued, present), choices

@@ -1,0 +1,91 @@
+"""The first pods of a class find their target in the order of their template, without an evaluation of all targets."""
+
+import pytest
+
+from bayplan import schedule_pod
+from bayplan.engine import domain_choice, ranking
+from bayplan.engine.engine import Engine
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.labels import equals
+from bayplan.model.targets import Target
+from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PodTerm
+from bayplan.model.workloads import Needs, Requests, SpreadConstraint, SpreadRequirements, Workload
+from bayplan.rules import profiles
+
+N_TARGETS = 100  # more than `MAX_PARTITIONS`, so that host names are not divided by
+REQUESTS = Requests((("cpu", 100),), (("cpu", 100), ("memory", 1)), (("cpu", 100), ("memory", 1)))
+SELF = equals({"app": "web"})
+
+
+def pod(name, app="web", spread=(), **terms):
+    needs = Needs(requests=REQUESTS, affinity=AffinityTerms(**terms), spread=SpreadRequirements(constraints=spread))
+    return Workload(namespace="default", name=name, labels={"app": app}, needs=needs)
+
+
+@pytest.fixture
+def engine():
+    """The target without host name is by far the best one for requests."""
+    index = PlacementIndex()
+    allocatable = (("cpu", 4000), ("memory", 10**9), ("pods", 110))
+    for i in range(N_TARGETS):
+        labels = {HOSTNAME: f"n{i}", ZONE: f"z{i % 4}"}
+        index.add_target(Target(name=f"n{i}", labels=labels, allocatable=allocatable))
+    index.add_target(Target(name="anonymous", labels={ZONE: "z0"}, allocatable=(("cpu", 10**6), *allocatable[1:])))
+    for i in range(0, N_TARGETS, 10):
+        index.add(pod(f"db-{i}", app="db"), f"n{i}")
+    return Engine(index, profiles.pod_rules())
+
+
+TERM = PodTerm(SELF, HOSTNAME)
+BY_HOST = SpreadConstraint(1, HOSTNAME, hard=True, selector=SELF)
+KINDS = {
+    "no terms": {},
+    "a key that a target lacks, spread": {"spread": (BY_HOST,)},
+    "a key that a target lacks, first pod": {"required": (TERM,)},
+    "single targets only": {"required": (PodTerm(equals({"app": "db"}), HOSTNAME),)},
+    "all but single targets": {"anti_required": (TERM, PodTerm(equals({"app": "db"}), HOSTNAME))},
+    "single targets preferred": {"preferred": (PodTerm(equals({"app": "db"}), HOSTNAME, weight=7),)},
+    "zones preferred": {"anti_preferred": (PodTerm(SELF, ZONE, weight=3),), "anti_required": (TERM,)},
+    "zones spread": {"spread": (SpreadConstraint(1, ZONE, hard=True, selector=SELF),)},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_choice_is_that_of_a_full_evaluation(engine, kind):
+    for i in range(schedule_pod.MAX_CHOICES_BY_DOMAIN):
+        workload = pod(f"web-{i}", **KINDS[kind])
+        assert _chosen_by_domain(workload, engine) == schedule_pod.choose(workload, engine, ranked=False)
+        slot, _ = schedule_pod.choose(workload, engine)
+        engine.index.add(workload, engine.index.slots.at(slot).name)
+
+
+def _chosen_by_domain(workload, engine):
+    equivalence_class = engine.class_of(workload)
+    return domain_choice.best(equivalence_class.order, equivalence_class.by_peers, engine.index)
+
+
+def test_a_new_template_evaluates_no_targets_and_builds_no_ranking(engine, monkeypatch):
+    schedule_pod.choose(pod("first", anti_required=(TERM,)), engine)
+    n_full = engine.evaluations.n_full
+    monkeypatch.setattr(ranking, "ranking_of", None)
+    for i in range(50):
+        own = equals({"app": f"app-{i}"})
+        terms = {"anti_required": (PodTerm(own, HOSTNAME),), "preferred": (PodTerm(own, ZONE, weight=1),)}
+        workload = pod(f"new-{i}", app=f"app-{i}", **terms)
+        slot, _ = schedule_pod.choose(workload, engine)
+        engine.index.add(workload, engine.index.slots.at(slot).name)
+    assert engine.evaluations.n_full == n_full
+
+
+def test_terms_that_concern_others_leave_a_state_as_it_is(engine):
+    workload = pod("web", anti_required=(TERM,))
+    schedule_pod.choose(workload, engine)
+    evaluation = engine.class_of(workload).by_peers[-1].evaluation
+    state = evaluation.state
+    engine.index.add(pod("other", app="other", anti_required=(PodTerm(equals({"app": "other"}), HOSTNAME),)), "n1")
+    engine.class_of(workload)
+    assert evaluation.state is state
+    engine.index.add(pod("against", app="other", anti_required=(TERM,)), "n2")
+    engine.class_of(workload)
+    assert evaluation.state is not state
+    assert schedule_pod.choose(workload, engine) == schedule_pod.choose(workload, engine, ranked=False)
