@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak bench bench-live bench-against call-path lock clean
+.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak bench bench-live bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -68,6 +68,11 @@ bench: setup  ## measure decisions per second on the benchmark inputs
 OTHER ?= ../before
 bench-against: setup  ## compare the processor time of this tree with that of the tree in OTHER
 	cd benchmarks && ../$(BIN)/python against.py $(abspath $(OTHER))
+
+SEED ?= 1
+SECONDS ?= 1800
+shapes: setup  ## search for inputs that are slow beside the real code or as pods grow, for SECONDS from SEED
+	$(BIN)/python benchmarks/shapes.py search --seed $(SEED) --seconds $(SECONDS)
 
 call-path: setup  ## list the functions that `bayplan place` calls for the first example
 	$(BIN)/python benchmarks/call_path.py --list

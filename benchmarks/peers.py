@@ -26,7 +26,7 @@ PROGRAMS = {
 
 def measured(kind: Literal["pods", "fleet"], path) -> dict | None:
     """`ok`, `fail`, `seconds` and a rate, as of `bayplan bench`; None, with a message, if it is not available."""
-    found = _program(kind)
+    found = program(kind)
     if found is None:
         return None
     done = subprocess.run([found, path], capture_output=True, check=False, text=True)
@@ -36,7 +36,8 @@ def measured(kind: Literal["pods", "fleet"], path) -> dict | None:
 
 
 @functools.cache  # a missing program is searched for and reported once
-def _program(kind):
+def program(kind):
+    """The path of the peer, built if necessary; None, with a message, if that is not possible."""
     module, name = PROGRAMS[kind]
     try:
         return kube_binaries.own_program(module, name)

@@ -10,6 +10,7 @@ import msgspec
 
 from bayplan.engine import domain_choice, filtering, ranking, scoring
 from bayplan.engine.engine import Engine
+from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
 
 MAX_CHOICES_BY_DOMAIN = 3  # workloads of a class that find their target without a ranking, which later ones share
@@ -33,11 +34,15 @@ class Decision(msgspec.Struct, frozen=True):
 
 def schedule(workload: Workload, engine: Engine) -> Decision:
     """Decide where one workload is placed. Reads the index, places nothing."""
-    verdicts = filtering.run(workload, engine)
+    return decide(filtering.run(workload, engine), engine.index)
+
+
+def decide(verdicts: filtering.Verdicts, index: PlacementIndex) -> Decision:
+    """The feasible target of the highest total."""
     if not verdicts.feasible.any():
         return Decision(verdicts)
-    ranking = scoring.run(verdicts, engine.index)
-    return Decision(verdicts, ranking, int(ranking.best(verdicts.feasible, engine.index)[0]))
+    ranking = scoring.run(verdicts, index)
+    return Decision(verdicts, ranking, int(ranking.best(verdicts.feasible, index)[0]))
 
 
 def choose(workload: Workload, engine: Engine, *, ranked: bool = True) -> tuple[int, int]:
@@ -47,15 +52,18 @@ def choose(workload: Workload, engine: Engine, *, ranked: bool = True) -> tuple[
     The same answer without the arrays that explain it. `ranked`: from a ranking that the whole equivalence class
     shares, which pays for all but the smallest classes.
     """
-    if ranked:
-        equivalence_class = engine.class_of(workload)
-        if equivalence_class.is_rankable():
-            equivalence_class.n_choices += 1
-            if equivalence_class.n_choices <= MAX_CHOICES_BY_DOMAIN:
-                found = domain_choice.best(equivalence_class.order, equivalence_class.by_peers, engine.index)
-                if found is not None:
-                    return found
-            equivalence_class.complete(engine.evaluations)
-            return ranking.ranking_of(equivalence_class, engine.index).best()
-    decision = schedule(workload, engine)
+    if not ranked:
+        decision = schedule(workload, engine)
+    else:
+        equivalence_class, index = engine.class_of(workload), engine.index
+        is_rankable = equivalence_class.is_rankable()
+        equivalence_class.n_choices += 1
+        if is_rankable and equivalence_class.n_choices <= MAX_CHOICES_BY_DOMAIN:
+            found = domain_choice.best(equivalence_class.order, equivalence_class.by_peers, index)
+            if found is not None:
+                return found
+        equivalence_class.complete(engine.evaluations)
+        if is_rankable:
+            return ranking.ranking_of(equivalence_class, index).best()
+        decision = decide(filtering.verdicts_of(equivalence_class.results, index), index)
     return decision.slot, 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])

@@ -51,7 +51,12 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_choice_is_that_of_a_full_evaluation(engine, kind):
+@pytest.mark.parametrize("configured", [{}, {"filters": False}, {"weight": 0}], ids=["default", "no filter", "no score"])
+def test_the_choice_is_that_of_a_full_evaluation(engine, kind, configured):
+    for rule in engine.rules:
+        if rule.name in ("InterPodAffinity", "PodTopologySpread"):
+            for field, value in configured.items():
+                setattr(rule, field, value)
     for i in range(schedule_pod.MAX_CHOICES_BY_DOMAIN):
         workload = pod(f"web-{i}", **KINDS[kind])
         assert _chosen_by_domain(workload, engine) == schedule_pod.choose(workload, engine, ranked=False)

@@ -71,6 +71,8 @@ def _effects(results: Sequence[RuleResult], index: PlacementIndex) -> tuple[list
         effects = one.rule.domain_effects(state, index) if one.rule.has_domain_effects(state) else None
         if effects is None:
             return None
+        if not one.rule.filters:
+            effects = [DomainEffects(effect.column, raw=effect.raw) for effect in effects]
         if one.rule.weight and any(effect.raw for effect in effects):
             if scoring is not None:
                 return None

@@ -18,6 +18,7 @@ from bayplan.indexing.peer_index import PeerIndex
 from bayplan.indexing.pod_table import PodTable
 from bayplan.indexing.slots import TAINTS, TargetSlots, ValueColumn
 from bayplan.indexing.storage import Attachments, Storage
+from bayplan.indexing.taints import TaintTable
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import Target
@@ -42,7 +43,7 @@ class PlacementIndex:
         self.journal = Journal()
         self.targets_generation = 0  # changes with every change of a target, except of a cluster's capacity
         self._columns: dict[str, ValueColumn] = {}
-        self.column(TAINTS)  # nearly every workload needs it
+        self.taints = TaintTable(self.column(TAINTS))  # nearly every workload needs it
         self.peer_index = PeerIndex(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
         self._on_unknown: defaultdict[str, set[WorkloadKey]] = defaultdict(set)

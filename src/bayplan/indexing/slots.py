@@ -119,7 +119,7 @@ class ValueColumn:
     `of_slot[s]` is the domain of slot s; `at[s]` is the same memory, through which single integers are read faster. A
     target in several domains of this key has the others in `further`. `n_domains` counts the ids in use or reusable,
     `ABSENT` included: it is the length of arrays by domain. Ids are reused once no target has the value, so months of
-    node churn do not grow the arrays.
+    node churn do not grow the arrays. `version` changes with the set of values.
     """
 
     def __init__(self, key: str, capacity: int) -> None:
@@ -128,6 +128,7 @@ class ValueColumn:
         self.at = self.of_slot.data
         self.further: dict[int, tuple[int, ...]] = {}
         self.n_domains = 1
+        self.version = 0
         self.values: list[Value] = [None]
         self.by_value: dict[Value, int] = {}
         self._members: list[set[int]] = [set()]
@@ -176,6 +177,7 @@ class ValueColumn:
             self._slots[domain] = None
             if not members:
                 del self.by_value[self.values[domain]]
+                self.version += 1
                 self._free.append(domain)
         self.of_slot[slot] = ABSENT
         self.further.pop(slot, None)
@@ -235,6 +237,7 @@ class ValueColumn:
                 self._members.append(set())
                 self._slots.append(None)
             self.by_value[value] = domain
+            self.version += 1
         self._members[domain].update(slots)
         self._slots[domain] = None
         return domain

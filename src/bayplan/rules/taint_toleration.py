@@ -46,24 +46,13 @@ class TaintToleration(PartRule[Tolerations]):
         return workload.needs.tolerations
 
     def reject(self, state: Tolerations, index: PlacementIndex, at: At) -> Codes:
-        column = index.column(TAINTS)
-        rejected = (
-            isinstance(value, tuple) and any(t.effect in HARD_EFFECTS and not tolerated(t, state) for t in value[1])
-            for value in column.values
-        )
-        return column.gather(np.fromiter(rejected, np.int64), at)
+        untolerated = index.taints.untolerated(state, HARD_EFFECTS)
+        return index.column(TAINTS).gather((untolerated > 0).astype(np.int64), at)
 
     def score(self, state: Tolerations, index: PlacementIndex, at: At) -> Scores:
         """The number of untolerated PreferNoSchedule taints."""
-        column = index.column(TAINTS)
-        soft = tuple(toleration for toleration in state if toleration.effect in ("", PREFER_NO_SCHEDULE))
-        untolerated = (
-            sum(t.effect == PREFER_NO_SCHEDULE and not tolerated(t, soft) for t in value[1])
-            if isinstance(value, tuple)
-            else 0
-            for value in column.values
-        )
-        return column.gather(np.fromiter(untolerated, np.int64), at)
+        soft = [toleration for toleration in state if toleration.effect in ("", PREFER_NO_SCHEDULE)]
+        return index.column(TAINTS).gather(index.taints.untolerated(soft, (PREFER_NO_SCHEDULE,)), at)
 
     def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
         """The fewer the better: 100 less the share of the highest (kube-scheduler: DefaultNormalizeScore, reversed)."""
