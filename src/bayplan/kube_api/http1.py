@@ -1,7 +1,7 @@
 """
 Requests with short responses over HTTP/1.1 connections that stay open: what a scheduler writes.
 
-A scheduler sends two such requests for each pod, and aiohttp takes four times the processor time for one. Lists and
+A scheduler sends two such requests for each pod, and aiohttp takes almost three times the processor time. Lists and
 watches, whose responses are long, and requests through a proxy still use aiohttp. Knows bytes, not objects or
 credentials.
 """
