@@ -59,7 +59,7 @@ faults: setup  ## run twenty rounds of every injected fault; results in benchmar
 soak: setup  ## create and delete pods on a real API server for ten minutes
 	$(BIN)/python benchmarks/soak.py
 
-bench-live: setup  ## measure pods bound per second on a real API server, and the same for kube-scheduler
+bench-live: setup  ## measure pods bound per second and processor time per pod on a real API server, and the same for kube-scheduler
 	$(BIN)/python benchmarks/live.py
 
 bench: setup  ## measure decisions per second on the benchmark inputs

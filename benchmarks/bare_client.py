@@ -1,7 +1,8 @@
 """
 A client that makes no decisions: a bind and an event for each pod, as fast as one API server accepts them.
 
-live.py starts it as a process of its own, like the schedulers; it reads its parameters as JSON from standard input.
+live.py starts it as a process of its own, like the schedulers; it reads its parameters as a line of JSON from standard
+input, and ends when that is closed, so that its processor time can be read after the last request.
 """
 
 import asyncio
@@ -55,4 +56,5 @@ async def work(*, url, token, ca_file, namespace, pods, nodes):
 
 
 if __name__ == "__main__":
-    asyncio.run(work(**json.load(sys.stdin)))
+    asyncio.run(work(**json.loads(sys.stdin.readline())))
+    sys.stdin.read()

@@ -23,6 +23,7 @@ import loading  # noqa: E402
 import reviews  # noqa: E402
 import rollouts  # noqa: E402
 import start_up  # noqa: E402
+import tables  # noqa: E402
 import volumes  # noqa: E402
 import yaml_dumps  # noqa: E402
 
@@ -55,11 +56,11 @@ def main():
 
 def measured(section, scale):
     """All rows of a section, each printed when it is complete."""
-    print(f"\n## {section.TITLE}\n\n{line(section.HEAD)}\n{rule(section.HEAD)}", flush=True)
+    print(f"\n## {section.TITLE}\n\n{tables.table(section.HEAD, ())}", flush=True)
     rows = []
     for row in section.rows(scale):
         rows.append(row)
-        print(line(section.cells(row)), flush=True)
+        print(tables.line(section.cells(row)), flush=True)
     return rows
 
 
@@ -70,28 +71,13 @@ def smaller(text):
 
 def keep(name, rows):
     """Write a section's rows to results.json and its table to README.md."""
-    results, page = HERE / "results.json", HERE / "README.md"
+    results = HERE / "results.json"
     report = json.loads(results.read_text()) if results.exists() else {}
     report = {**report, "python": platform.python_version(), "machine": platform.machine()}
     report["sections"] = {**report.get("sections", {}), name: rows}
     results.write_text(json.dumps(report, indent=1) + "\n")
     section = SECTIONS[name]
-    table = "\n".join([line(section.HEAD), rule(section.HEAD), *(line(section.cells(row)) for row in rows)])
-    begin, end = f"<!-- {name}: written by run.py -->", f"<!-- end of {name} -->"
-    text = page.read_text()
-    before, _, rest = text.partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        sys.exit(f"{page}: expected {begin} and {end}")
-    page.write_text(f"{before}{begin}\n{table}\n{end}{after}")
-
-
-def line(cells):
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def rule(cells):
-    return "|" + "---|" * len(cells)
+    tables.write(name, "run.py", tables.table(section.HEAD, map(section.cells, rows)))
 
 
 if __name__ == "__main__":

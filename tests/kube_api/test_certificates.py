@@ -11,9 +11,18 @@ from kube_api.fake_time import SkippedTime
 from kube_api.scripted import answer, connected
 
 
+@pytest.fixture(params=["GET", "PUT"], autouse=True)
+def method(request, monkeypatch):
+    """Lists and watches use aiohttp, writes a client of ours."""
+    monkeypatch.setattr("kube_api.test_certificates.METHOD", request.param)
+
+
+METHOD = "GET"
+
+
 async def ask(kubeconfig, options=None):
     async with connected(kubeconfig, options) as connection:
-        return await connection.get("/api")
+        return await connection.request(METHOD, "/api")
 
 
 async def test_an_expired_certificate(serve, authority, kubeconfig_for):
@@ -61,7 +70,7 @@ async def test_a_new_authority_in_the_same_file_is_used(serve, authority, kubeco
     server.then(answer({}))
     async with connected(kubeconfig_for(server), clock=time.clock) as connection:
         with pytest.raises(errors.CertificateError):
-            await connection.get("/api")
+            await connection.request(METHOD, "/api")
         other.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
         time.now += 61
-        assert await connection.get("/api") == b"{}"
+        assert await connection.request(METHOD, "/api") == b"{}"

@@ -12,6 +12,9 @@ from kube_api.conftest import TOKEN
 from kube_api.fake_time import SkippedTime
 from kube_api.scripted import ScriptedServer, answer, connected, error_response
 
+# Lists and watches use aiohttp, writes a client of ours: what goes wrong is reported in the same words.
+BOTH = pytest.mark.parametrize("method", ["GET", "PUT"])
+
 
 async def ask(kubeconfig, *args, options=None, **settings):
     async with connected(kubeconfig, options) as connection:
@@ -43,10 +46,11 @@ async def test_a_request_as_it_is_sent(tls_server, kubeconfig_for):
     (500, "InternalError", errors.ServerUnavailableError),
     (503, "ServiceUnavailable", errors.ServerUnavailableError),
 ])  # fmt: skip
-async def test_error_statuses(server, kubeconfig_for, code, reason, kind):
+@BOTH
+async def test_error_statuses(server, kubeconfig_for, code, reason, kind, method):
     server.then(error_response(code, reason, "because", {"name": "web", "retryAfterSeconds": 7}))
     with pytest.raises(kind, match="because") as caught:
-        await ask(kubeconfig_for(server), retry=False)
+        await ask(kubeconfig_for(server), method, "/api/v1/pods", retry=False)
     error = caught.value
     assert type(error) is kind
     assert (error.status, error.reason, error.details.name, error.retry_after) == (code, reason, "web", 7)
@@ -61,24 +65,26 @@ async def test_the_message_of_missing_rights_names_user_verb_and_resource(server
     assert str(caught.value) == f"GET {server.url}/api/v1/pods: no rights: {message}"
 
 
-async def test_a_message_of_many_lines_is_shown_in_one(server, kubeconfig_for):
+@BOTH
+async def test_a_message_of_many_lines_is_shown_in_one(server, kubeconfig_for, method):
     server.then(error_response(422, "Invalid", "a\n\tb\x1b[31m" + "c" * 5000))
     with pytest.raises(errors.ApiError) as caught:
-        await ask(kubeconfig_for(server))
+        await ask(kubeconfig_for(server), method, "/api/v1/pods")
     assert "422 Invalid: a b [31mccc" in str(caught.value)
     assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize("found", [
-    web.Response(text="<html>Welcome</html>", content_type="text/html"),
-    web.Response(status=404, text="<html>No</html>", content_type="text/html"),
-    web.Response(status=302, headers={"Location": "https://login.example.com/"}),
-    web.Response(text="ok"),
+    lambda: web.Response(text="<html>Welcome</html>", content_type="text/html"),
+    lambda: web.Response(status=404, text="<html>No</html>", content_type="text/html"),
+    lambda: web.Response(status=302, headers={"Location": "https://login.example.com/"}),
+    lambda: web.Response(text="ok"),
 ], ids=["page", "no page", "redirect", "text"])  # fmt: skip
-async def test_a_server_that_is_no_api_server(server, kubeconfig_for, found):
-    server.then(found)
+@BOTH
+async def test_a_server_that_is_no_api_server(server, kubeconfig_for, found, method):
+    server.then(found())
     with pytest.raises(errors.WrongServerError, match="is this a Kubernetes API server"):
-        await ask(kubeconfig_for(server))
+        await ask(kubeconfig_for(server), method, "/api/v1/pods")
     assert len(server.requests) == 1
 
 
@@ -96,20 +102,22 @@ async def test_version(server, kubeconfig_for):
             await connection.version()
 
 
-async def test_redirects_are_not_followed(tls_server, server, kubeconfig_for):
+@BOTH
+async def test_redirects_are_not_followed(tls_server, server, kubeconfig_for, method):
     tls_server.then(web.Response(status=307, headers={"Location": server.url}))
     with pytest.raises(errors.WrongServerError):
-        await ask(kubeconfig_for(tls_server))
+        await ask(kubeconfig_for(tls_server), method, "/api/v1/pods")
     assert server.requests == []
 
 
-async def test_a_request_is_retried_after_the_time_in_retry_after(server, kubeconfig_for):
+@BOTH
+async def test_a_request_is_retried_after_the_time_in_retry_after(server, kubeconfig_for, method):
     server.then(
         error_response(429, "TooManyRequests", Retry_After=3), error_response(503, "x", Retry_After=4), answer({})
     )
     time = SkippedTime()
     async with connected(kubeconfig_for(server), clock=time.clock, sleep=time.sleep) as connection:
-        assert await connection.get("/api") == b"{}"
+        assert await connection.request(method, "/api") == b"{}"
     assert time.slept == [3, 4]
 
 
@@ -149,46 +157,51 @@ async def test_rate_limit(server, kubeconfig_for):
     assert len(time.slept) == 2
 
 
-async def test_the_observer_is_called_for_every_response(server, kubeconfig_for):
+@BOTH
+async def test_the_observer_is_called_for_every_response(server, kubeconfig_for, method):
     server.then(answer({}), error_response(404, "NotFound"))
     heard = []
     async with connected(kubeconfig_for(server)) as connection:
         connection.observer = lambda method, code, seconds: heard.append((method, code, seconds >= 0))
-        await connection.get("/api")
+        await connection.request(method, "/api")
         with pytest.raises(errors.NotFoundError):
-            await connection.get("/api")
+            await connection.request(method, "/api")
         await server.stop()
         with pytest.raises(errors.KubeError):
-            await connection.get("/api")
-    assert heard == [("GET", "200", True), ("GET", "404", True), ("GET", "<error>", True)]
+            await connection.request(method, "/api")
+    assert heard == [(method, "200", True), (method, "404", True), (method, "<error>", True)]
 
 
-async def test_no_response_in_time(server, kubeconfig_for):
+@BOTH
+async def test_no_response_in_time(server, kubeconfig_for, method):
     with pytest.raises(errors.NoAnswerError, match="no response in time"):
-        await ask(kubeconfig_for(server), timeout=0.05)
+        await ask(kubeconfig_for(server), method, "/api/v1/pods", timeout=0.05)
 
 
-async def test_no_server_at_the_address(kubeconfig_for):
+@BOTH
+async def test_no_server_at_the_address(kubeconfig_for, method):
     server = ScriptedServer()
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         server.url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(errors.UnreachableError) as caught:
-            await ask(kubeconfig_for(server))
+            await ask(kubeconfig_for(server), method, "/api/v1/pods")
     assert str(caught.value) == f"{server.url}: cannot connect: Connection refused"
 
 
-async def test_no_such_host(kubeconfig_for):
+@BOTH
+async def test_no_such_host(kubeconfig_for, method):
     server = ScriptedServer()
     server.url = "https://no-such-host.invalid:6443"
     with pytest.raises(errors.UnreachableError, match=r"no-such-host\.invalid:6443: cannot find the host: "):
-        await ask(kubeconfig_for(server))
+        await ask(kubeconfig_for(server), method, "/api/v1/pods")
 
 
-async def test_a_server_without_tls_where_tls_is_expected(server, kubeconfig_for):
+@BOTH
+async def test_a_server_without_tls_where_tls_is_expected(server, kubeconfig_for, method):
     server.url = server.url.replace("http:", "https:")
     with pytest.raises(errors.WrongServerError, match="no TLS connection: "):
-        await ask(kubeconfig_for(server))
+        await ask(kubeconfig_for(server), method, "/api/v1/pods")
 
 
 async def test_a_connection_that_is_closed_midway(server, kubeconfig_for):
@@ -253,10 +266,11 @@ async def test_secrets_are_never_shown(tls_server, kubeconfig_for, caplog):
     assert len(tls_server.requests) == 2
 
 
-async def test_without_tls_no_credentials_are_sent(server, kubeconfig_for):
+@BOTH
+async def test_without_tls_no_credentials_are_sent(server, kubeconfig_for, method):
     server.then(error_response(401, "Unauthorized"))
     with pytest.raises(errors.UnauthorizedError, match="none were sent, because the server address is not https"):
-        await ask(kubeconfig_for(server))
+        await ask(kubeconfig_for(server), method, "/api/v1/pods")
     assert "Authorization" not in server.requests[0].headers
 
 

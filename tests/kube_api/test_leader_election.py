@@ -253,7 +253,7 @@ async def test_a_renewal_that_hangs_is_tried_once_more_before_leadership_ends(se
 async def test_the_lease_is_renewed_while_every_connection_waits_for_something_else(
     server, kubeconfig_for, monkeypatch
 ):
-    monkeypatch.setattr("bayplan.kube_api.connection._MAX_CONNECTIONS", 4)
+    monkeypatch.setattr("bayplan.kube_api.http1.MAX_CONNECTIONS", 4)
     async with connected(kubeconfig_for(server)) as connection, connection.separate() as own:
         elector = LeaderElector(own, "kube-system", "bayplan", "a", retry_period=0.05)
         election = asyncio.create_task(elector.run())

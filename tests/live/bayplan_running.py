@@ -49,16 +49,16 @@ def knowledge(running):
     return json.dumps(facts)
 
 
-def process(server, *arguments, user="admin", url=None, kubeconfig=None, wait=True):
+def process(server, *arguments, user="admin", url=None, kubeconfig=None, wait=True, program=("-m", "bayplan")):
     """
     `bayplan run` as a Process, started; its `port` has /readyz and /metrics.
 
-    `wait=False` starts it without waiting for it to be ready.
+    `wait=False` starts it without waiting for it to be ready. `program` is what Python runs.
     """
     port = free_port()
     kubeconfig = kubeconfig or server.kubeconfig(user, url=url)
     address = f"127.0.0.1:{port}"
-    command = [sys.executable, "-m", "bayplan", "run", "--kubeconfig", kubeconfig, *arguments]
+    command = [sys.executable, *program, "run", "--kubeconfig", kubeconfig, *arguments]
     command += ["--metrics-bind-address", address, "--health-probe-bind-address", address]
     found = Process(
         command,

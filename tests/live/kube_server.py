@@ -156,9 +156,9 @@ class KubeServer:
         self.restart_apiserver()
         return revision
 
-    def start_scheduler(self, name="default-scheduler", config=None):
+    def start_scheduler(self, name="default-scheduler", config=None, *, wait=True):
         """
-        Start a real kube-scheduler for pods of the scheduler `name`; return its Process.
+        Start a real kube-scheduler for pods of the scheduler `name`; return its Process, once it is ready if `wait`.
 
         `config` has fields of a KubeSchedulerConfiguration that replace the ones here; its profiles keep their names.
         """
@@ -188,7 +188,7 @@ class KubeServer:
                 "--authentication-tolerate-lookup-failure",
             ],
             log=file.with_suffix(".log"),
-            ready=lambda: answers(f"https://127.0.0.1:{port}/readyz", ca_file=self.ca_file),
+            ready=lambda: not wait or answers(f"https://127.0.0.1:{port}/readyz", ca_file=self.ca_file),
         )
         self.schedulers.append(scheduler)
         scheduler.start()

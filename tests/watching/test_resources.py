@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.enforcing.quota import NO_LIMITS
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.kube_api.decoding import Key
+from bayplan.kube_api.decoding import Decoding, Key
 from bayplan.model import labels
 from bayplan.model.semantics import UPSTREAM
 from bayplan.watching import resources
@@ -58,3 +58,72 @@ def test_a_quota_without_data_has_no_limits(state):
     assert set(state.quota_limits.by_namespace) == {"research"}
     put(watched)
     assert state.quota_limits == NO_LIMITS
+
+
+UNREAD = "not read"
+UNREAD_METADATA = {
+    "managedFields": [{"manager": UNREAD, "fieldsV1": {"f:spec": {UNREAD: {}}}}],
+    "finalizers": [UNREAD],
+    "selfLink": UNREAD,
+}
+UNREAD_OF = {
+    "pods": {
+        "spec": {
+            "containers": [
+                {
+                    "name": "main",
+                    "command": [UNREAD],
+                    "env": [{"name": UNREAD, "value": UNREAD}],
+                    "volumeMounts": [{"name": UNREAD, "mountPath": UNREAD}],
+                    "livenessProbe": {"httpGet": {"path": UNREAD}},
+                    "terminationMessagePath": UNREAD,
+                    "securityContext": {UNREAD: True},
+                }
+            ],
+            "volumes": [{"name": "token", "projected": {"sources": [{"configMap": {"name": UNREAD}}]}}],
+            "serviceAccountName": UNREAD,
+            "dnsPolicy": UNREAD,
+            "securityContext": {UNREAD: True},
+            "imagePullSecrets": [{"name": UNREAD}],
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True", "message": UNREAD, "lastTransitionTime": UNREAD}],
+            "containerStatuses": [{"name": "main", "imageID": UNREAD, "containerID": UNREAD, "state": {UNREAD: {}}}],
+            "hostIP": UNREAD,
+            "podIPs": [{"ip": UNREAD}],
+            "qosClass": UNREAD,
+        },
+    },
+    "nodes": {
+        "spec": {"podCIDR": UNREAD, "providerID": UNREAD},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True", "message": UNREAD, "lastHeartbeatTime": UNREAD}],
+            "addresses": [{"type": UNREAD, "address": UNREAD}],
+            "nodeInfo": {"kernelVersion": UNREAD},
+            "volumesInUse": [UNREAD],
+        },
+    },
+    "services": {"spec": {"selector": WEB, "clusterIP": UNREAD, "ports": [{"name": UNREAD}]}, "status": {UNREAD: 1}},
+    "replicasets": {"spec": {"template": {"spec": {"containers": [{"name": UNREAD}]}}}, "status": {UNREAD: 1}},
+}
+
+
+@pytest.mark.parametrize("plural", UNREAD_OF)
+def test_fields_that_no_decision_reads_are_not_decoded(state, plural):
+    """Most bytes of a watch event are in such fields."""
+    watched = of(state, plural)
+    meta = {"name": "a", "namespace": "shop", **UNREAD_METADATA}
+    event = json.dumps({"type": "MODIFIED", "object": {"metadata": meta, **UNREAD_OF[plural]}}).encode() + b"\n"
+    (decoded,) = Decoding(watched.item_type).events("WATCH", event)
+    assert decoded.object.metadata.name == "a"
+    assert UNREAD not in msgspec.json.encode(decoded).decode()
+
+
+def test_the_events_of_a_chunk_are_decoded_by_one_call(state, monkeypatch):
+    watched = of(state, "pods")
+    decoding, calls = Decoding(watched.item_type), []
+    monkeypatch.setattr(Decoding, "decode_object", lambda *_: calls.append(1))
+    line = json.dumps({"type": "ADDED", "object": {"metadata": {"name": "a"}}}).encode() + b"\n"
+    assert len(decoding.events("WATCH", 50 * line)) == 50
+    assert calls == []

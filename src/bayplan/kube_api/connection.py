@@ -15,7 +15,7 @@ import time
 import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import aiohttp
 import msgspec
@@ -30,19 +30,21 @@ from bayplan.kube_api.errors import (
     KubeError,
     ServerUnavailableError,
     TooManyRequestsError,
-    UnauthorizedError,
     WrongServerError,
 )
+from bayplan.kube_api.http1 import CONNECT_TIMEOUT_SECONDS, ConnectionPool
 from bayplan.kube_api.pacing import TokenBucket
 from bayplan.kube_api.tls import TlsContexts
 
 JSON = "application/json"
 _MAX_CONNECTIONS = 250  # each watch holds one
 _STREAM_BUFFER_BYTES = 256 * 1024  # how far a stream may run ahead of its reader
-_CONNECT_TIMEOUT_SECONDS = 10.0
 _CLOSING_LOOP_TURNS = 5
 _MAX_ATTEMPTS = 5
 _MAX_RETRY_WAIT_SECONDS = 30.0  # total of all waits of one request
+_IDEMPOTENT = frozenset({"PUT", "DELETE"})
+_ANONYMOUS = Credential()
+_MAX_CACHED_HEADERS = 16
 
 Observer = Callable[[str, str, float], None]
 
@@ -54,14 +56,35 @@ class _Call(msgspec.Struct, frozen=True):
     path: str
     query: Mapping[str, str]
     accept: str
-    timeout: aiohttp.ClientTimeout
+    timeout: float | None = None  # seconds, for the whole response
     body: bytes | None = None
     content_type: str = JSON
+    inactivity: float | None = None  # seconds without data, for a stream
+
+    @property
+    def target(self) -> str:
+        return f"{self.path}?{urllib.parse.urlencode(self.query)}" if self.query else self.path
+
+
+class _Response(Protocol):
+    """A response of aiohttp or of `http1`."""
+
+    status: int
+
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def content_type(self) -> str: ...
+    async def read(self) -> bytes: ...
 
 
 class Connection:
     """
-    An async context manager around one HTTP session.
+    An async context manager around the HTTP connections to one server.
+
+    Writes have short responses and use `http1`, unless there is a proxy; everything else uses aiohttp.
 
     `observer`, if set, is called for every response with the method, the status code (`<error>` if there was none)
     and the duration in seconds.
@@ -83,6 +106,16 @@ class Connection:
         self._contexts = TlsContexts(access.trust, clock)
         self._limiter = TokenBucket(options.qps, options.burst or 1, clock, sleep) if options.qps else None
         self._session: aiohttp.ClientSession | None = None
+        self.pool = (
+            None
+            if access.proxy or not self.server.isascii()
+            else ConnectionPool(self.server, access.trust.server_name, clock)
+        )
+        parts = urllib.parse.urlsplit(self.server)
+        self._host, self._base_path = parts.netloc, parts.path
+        self._credential = _ANONYMOUS  # the last one sent
+        self._headers: list[tuple[str, str]] = []
+        self._encoded_headers: dict[tuple[str, str, str], bytes] = {}
 
     def __repr__(self) -> str:
         return f"Connection(server={self.server!r}, context_name={self.context_name!r})"
@@ -93,13 +126,13 @@ class Connection:
 
     async def __aenter__(self) -> Self:
         compression = self._access.compression and not accesses.is_loopback(self.server)
+        self._headers = [
+            ("User-Agent", f"bayplan/{bayplan.__version__} ({sys.platform}/{platform.machine()})"),
+            *self._access.impersonation.headers(),
+        ]
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, socket_factory=transport.keep_alive_socket),
-            headers=[
-                ("User-Agent", f"bayplan/{bayplan.__version__} ({sys.platform}/{platform.machine()})"),
-                ("Accept-Encoding", "gzip" if compression else "identity"),
-                *self._access.impersonation.headers(),
-            ],
+            headers=[*self._headers, ("Accept-Encoding", "gzip" if compression else "identity")],
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_STREAM_BUFFER_BYTES,
         )
@@ -113,6 +146,8 @@ class Connection:
             # No request is in flight; a graceful TLS shutdown would outlast the event loop.
             await self._session.connector.close(abort_ssl=True)
         await self._session.close()
+        if self.pool is not None:
+            self.pool.close()
         for _ in range(
             _CLOSING_LOOP_TURNS
         ):  # sockets of half-open connections close in the next turns of the event loop
@@ -151,16 +186,14 @@ class Connection:
         rate limit for the few requests that must not queue behind others.
         """
         total = timeout if timeout is not None else self._timeout
-        limits = aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_TIMEOUT_SECONDS)
-        call = _Call(method, path, query or {}, accept, limits, body, content_type)
+        call = _Call(method, path, query or {}, accept, total, body, content_type)
         if self._limiter and limited:
             await self._limiter.take()
         attempts, waited = _MAX_ATTEMPTS if (method != "POST" if retry is None else retry) else 1, 0.0
         while True:
             attempts -= 1
             try:
-                async with self._answer(call) as response:
-                    return await response.read()
+                return await self._whole_answer(call)
             except (TooManyRequestsError, ServerUnavailableError) as error:
                 wait = error.retry_after
                 if not attempts or wait is None or waited + wait > _MAX_RETRY_WAIT_SECONDS:
@@ -173,11 +206,17 @@ class Connection:
         self, path: str, *, query: Mapping[str, str], accept: str = JSON, inactivity: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The response in chunks as they arrive, until it ends; no data for `inactivity` seconds is an error."""
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_SECONDS, sock_read=inactivity)
         if self._limiter:
             await self._limiter.take()
-        async with self._answer(_Call("GET", path, query, accept, limits)) as response:
+        call, response = _Call("GET", path, query, accept, inactivity=inactivity), None
+        try:
+            response = await self._answer(call)
+            assert isinstance(response, aiohttp.ClientResponse)
             yield response.content.iter_any()
+        except transport.FAILURES as error:
+            raise self._translated(error, call) from error
+        finally:
+            _close(response)
 
     def tried(self, method: str, path: str) -> str:
         """The request as shown in errors."""
@@ -193,78 +232,119 @@ class Connection:
             raise WrongServerError(f"{self.tried('GET', '/version')}: no version; is this a Kubernetes API server?")
         return found.git_version
 
-    @contextlib.asynccontextmanager
-    async def _answer(self, call: _Call) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A successful response. Credentials that the server rejects are renewed once."""
-        tried = self.tried(call.method, call.path)
-        may_renew = self._is_tls
-        credential = Credential()
+    async def _whole_answer(self, call: _Call) -> bytes:
+        """The body of a successful response."""
+        response = None
         try:
-            while True:
-                credential = await self._access.credentials.current() if self._is_tls else Credential()
-                async with self._send(call, credential) as response:
-                    if response.status < 300:
-                        if call.accept.startswith(JSON) and "json" not in response.content_type:
-                            raise WrongServerError(
-                                f"{tried}: expected JSON, got {response.content_type}; is this a Kubernetes API server?"
-                            )
-                        yield response
-                        return
-                    error = await self._error(tried, response, credential)
-                if not (may_renew and isinstance(error, UnauthorizedError)):
-                    raise error
-                may_renew = False
-                if not await self._access.credentials.renew(credential):
-                    raise error
+            response = await self._answer(call)
+            return await response.read()
         except transport.FAILURES as error:
-            found = transport.translated(error, tried, self.server, self._access.proxy)
-            hint = credentials.disconnect_hint(credential, dt.datetime.now(dt.UTC)) if found.retriable else ""
-            raise (type(found)(f"{found}{hint}") if hint else found) from error
-
-    @contextlib.asynccontextmanager
-    async def _send(self, call: _Call, credential: Credential) -> AsyncIterator[aiohttp.ClientResponse]:
-        assert self._session is not None, "a connection is used within `async with`"
-        headers = {"Accept": call.accept}
-        if credential.authorization:
-            headers["Authorization"] = credential.authorization
-        if call.body is not None:
-            headers["Content-Type"] = call.content_type
-        query = f"?{urllib.parse.urlencode(call.query)}" if call.query else ""
-        began, code = self._clock(), "<error>"
-        try:
-            async with self._session.request(
-                call.method,
-                yarl.URL(f"{self.server}{call.path}{query}", encoded=True),
-                data=call.body,
-                headers=headers,
-                timeout=call.timeout,
-                allow_redirects=False,
-                proxy=self._access.proxy or None,
-                ssl=self._contexts.current(credential.certificate) if self._is_tls else True,
-                server_hostname=self._access.trust.server_name or None,
-            ) as response:
-                code = str(response.status)
-                self._observe(call, code, began)
-                try:
-                    yield response
-                finally:
-                    transport.abort(response)
+            raise self._translated(error, call) from error
         finally:
-            if code == "<error>":
-                self._observe(call, code, began)
+            _close(response)
 
-    def _observe(self, call: _Call, code: str, began: float) -> None:
-        if self.observer is not None:
-            self.observer(call.method, code, self._clock() - began)
+    async def _answer(self, call: _Call) -> _Response:
+        """A successful response. Credentials that the server rejects are renewed once."""
+        may_renew = self._is_tls
+        while True:
+            self._credential = await self._access.credentials.current() if self._is_tls else _ANONYMOUS
+            credential = self._credential
+            began, code = self._clock(), "<error>"
+            try:
+                response = await self._send(call, credential)
+                code = str(response.status)
+            finally:
+                if self.observer is not None:
+                    self.observer(call.method, code, self._clock() - began)
+            if response.status < 300:
+                if call.accept.startswith(JSON) and "json" not in response.content_type:
+                    _close(response)
+                    raise WrongServerError(
+                        f"{self.tried(call.method, call.path)}: expected JSON, got {response.content_type}; "
+                        "is this a Kubernetes API server?"
+                    )
+                return response
+            try:
+                if response.status == 401 and may_renew:
+                    may_renew = False
+                    await response.read()
+                    if await self._access.credentials.renew(credential):
+                        continue
+                # Not kept in a variable: the error would hold this frame, and the frame the error.
+                raise await self._error(call, response, credential)
+            finally:
+                _close(response)
 
-    async def _error(self, tried: str, response: aiohttp.ClientResponse, credential: Credential) -> KubeError:
+    def _translated(self, error: Exception, call: _Call) -> KubeError:
+        found = transport.translated(error, self.tried(call.method, call.path), self.server, self._access.proxy)
+        hint = credentials.disconnect_hint(self._credential, dt.datetime.now(dt.UTC)) if found.retriable else ""
+        return type(found)(f"{found}{hint}") if hint else found
+
+    async def _send(self, call: _Call, credential: Credential) -> _Response:
+        assert self._session is not None, "a connection is used within `async with`"
+        tls = self._contexts.current(credential.certificate) if self._is_tls else None
+        if self.pool is not None and call.method != "GET":
+            body = call.body or b""
+            head = f"{call.method} {self._base_path}{call.target} HTTP/1.1\r\nContent-Length: {len(body)}\r\n"
+            return await self.pool.exchange(
+                head.encode("ascii") + self._header_lines(call, credential) + body,
+                tls,
+                call.timeout,
+                is_idempotent=call.method in _IDEMPOTENT,
+            )
+        return await self._session.request(
+            call.method,
+            yarl.URL(f"{self.server}{call.target}", encoded=True),
+            data=call.body,
+            headers=_own_headers(call, credential),
+            timeout=aiohttp.ClientTimeout(
+                total=call.timeout, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=call.inactivity
+            ),
+            allow_redirects=False,
+            proxy=self._access.proxy or None,
+            ssl=tls or True,
+            server_hostname=self._access.trust.server_name or None,
+        )
+
+    def _header_lines(self, call: _Call, credential: Credential) -> bytes:
+        """The headers that do not depend on the object that is written, encoded once."""
+        key = (credential.authorization, call.accept, call.content_type if call.body is not None else "")
+        lines = self._encoded_headers.get(key)
+        if lines is None:
+            headers = {"Host": self._host, **_own_headers(call, credential)}
+            named = [*headers.items(), *self._headers, ("Accept-Encoding", "identity")]
+            text = "".join(f"{name}: {value}\r\n" for name, value in named)
+            if text.count("\n") != len(named):
+                raise ValueError("a header has a line break")
+            if len(self._encoded_headers) >= _MAX_CACHED_HEADERS:  # tokens are renewed
+                self._encoded_headers.clear()
+            lines = self._encoded_headers[key] = text.encode() + b"\r\n"
+        return lines
+
+    async def _error(self, call: _Call, response: _Response, credential: Credential) -> KubeError:
         hint = ""
         if response.status == 401:
             hint = credentials.rejection_hint(credential, dt.datetime.now(dt.UTC))
             hint = hint if self._is_tls else "; none were sent, because the server address is not https"
-        return errors.from_answer(
-            tried, response.status, response.reason or "", response.headers, await response.read(), hint=hint
-        )
+        tried, body = self.tried(call.method, call.path), await response.read()
+        return errors.from_answer(tried, response.status, response.reason or "", response.headers, body, hint=hint)
+
+
+def _own_headers(call: _Call, credential: Credential) -> dict[str, str]:
+    """The headers of one request."""
+    headers = {"Accept": call.accept}
+    if credential.authorization:
+        headers["Authorization"] = credential.authorization
+    if call.body is not None:
+        headers["Content-Type"] = call.content_type
+    return headers
+
+
+def _close(response: _Response | None) -> None:
+    """Release the connection of a response that was read to its end, and close that of any other."""
+    if isinstance(response, aiohttp.ClientResponse):
+        transport.abort(response)
+        response.close()
 
 
 class _Version(msgspec.Struct, rename="camel"):

@@ -165,9 +165,9 @@ def from_answer(
     """The error for an unsuccessful response; `hint` continues the server's message. API servers send no web pages."""
     if 300 <= code < 400:
         return WrongServerError(f"{tried}: answered with a redirect ({code}); is this a Kubernetes API server?")
-    if code < 500 and "html" in headers.get("Content-Type", ""):
+    if code < 500 and "html" in headers.get("content-type", ""):
         return WrongServerError(f"{tried}: answered {code} with a web page; is this a Kubernetes API server?")
-    wait = headers.get("Retry-After", "")
+    wait = headers.get("retry-after", "")
     status = _read_status(code, phrase, body)
     status.message += hint
     return from_status(tried, status, float(wait) if wait.isdecimal() else None)

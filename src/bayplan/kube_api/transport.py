@@ -1,4 +1,4 @@
-"""Sockets with keep-alive, proxies, and the translation of aiohttp's exceptions into errors that say what to do."""
+"""Sockets with keep-alive, proxies, and the translation of low-level exceptions into errors that say what to do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,24 @@ from bayplan.kube_api.errors import (
     WrongServerError,
 )
 
-FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+
+class ConnectFailedError(Exception):
+    """There is no connection; `cause` says why."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class InvalidResponseError(Exception):
+    """The response is not HTTP."""
+
+
+class ResponseCutError(Exception):
+    """The connection was closed before the end of the response."""
+
+
+FAILURES = (aiohttp.ClientError, ConnectFailedError, InvalidResponseError, ResponseCutError, TimeoutError, OSError)
 # Seconds until the first probe of an idle connection, seconds between probes, unanswered probes until it is closed.
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 # OpenSSL's verification codes.
@@ -33,11 +50,16 @@ _EXPIRED, _UNKNOWN_ISSUER, _OTHER_NAME = {10}, {2, 18, 19, 20, 21}, {62, 64}
 def keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
+    keep_alive(made)
+    return made
+
+
+def keep_alive(made: socket.socket) -> None:
+    """Let the system probe an idle connection, so that a dead peer is noticed."""
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEP_ALIVE:
         if hasattr(socket, name):  # not every system has them
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
 
 
 def abort(response: aiohttp.ClientResponse) -> None:
@@ -49,6 +71,12 @@ def abort(response: aiohttp.ClientResponse) -> None:
 def translated(error: Exception, tried: str, server: str, proxy: str) -> KubeError:
     """The KubeError that describes what happened."""
     match error:
+        case ConnectFailedError():
+            return _not_connected(error.cause, server)
+        case InvalidResponseError():
+            return WrongServerError(f"{tried}: the response is not valid HTTP")
+        case ResponseCutError():
+            return ConnectionLostError(f"{tried}: the response ended early")
         case aiohttp.ClientConnectorCertificateError():
             return CertificateError(f"{server}: its certificate is not trusted: {_verdict(error.certificate_error)}")
         case aiohttp.ClientProxyConnectionError():
@@ -75,6 +103,20 @@ def translated(error: Exception, tried: str, server: str, proxy: str) -> KubeErr
             return WrongServerError(f"{tried}: the response is not valid HTTP")
         case _:
             return ConnectionLostError(f"{tried}: the connection was lost: {_cause(error)}")
+
+
+def _not_connected(error: Exception, server: str) -> KubeError:
+    match error:
+        case ssl.SSLCertVerificationError():
+            return CertificateError(f"{server}: its certificate is not trusted: {_verdict(error)}")
+        case ssl.SSLError():
+            return WrongServerError(f"{server}: no TLS connection: {_cause(error)}")
+        case socket.gaierror():
+            return UnreachableError(f"{server}: cannot find the host: {_cause(error)}")
+        case TimeoutError():
+            return UnreachableError(f"{server}: cannot connect: no answer")
+        case _:
+            return UnreachableError(f"{server}: cannot connect: {_cause(error)}")
 
 
 def _verdict(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -65,7 +65,7 @@ async def create(connection: Connection, resource: Resource, namespace: str | No
 async def create_event(connection: Connection, namespace: str, event: Fields) -> None:
     """Create an event in `events.k8s.io/v1` or `v1`, as its `apiVersion` says."""
     resource = CORE_EVENTS if event["apiVersion"] == "v1" else EVENTS
-    await create(connection, resource, namespace, event)
+    await _post(connection, resource.path(namespace), event)
 
 
 async def replace(connection: Connection, resource: Resource, namespace: str | None, name: str, body: Fields) -> bytes:
@@ -101,8 +101,8 @@ async def patch_status(
     return await patch(connection, resource, namespace, name, body, content_type=content_type, subresource="status")
 
 
-async def _post(connection: Connection, path: str, body: Fields, retry: bool | None = None) -> bytes:
-    return await connection.request("POST", path, body=msgspec.json.encode(body), retry=retry)
+def _post(connection: Connection, path: str, body: Fields, retry: bool | None = None) -> Coroutine[Any, Any, bytes]:
+    return connection.request("POST", path, body=msgspec.json.encode(body), retry=retry)
 
 
 def _delete_options(uid: str, resource_version: str, grace_period_seconds: int | None) -> dict[str, Any]:

@@ -294,11 +294,8 @@ class Binder:
 
     def _finish(self, pending: PendingPod, pod: PodRef, node: str, began: float) -> None:
         now = self._clock()
-        profile = pending.workload.scheduler_name
-        self._metrics.attempts.labels(SCHEDULED, profile).inc()
-        self._metrics.attempt_seconds.labels(SCHEDULED, profile).observe(now - began)
-        self._metrics.sli_seconds.labels(str(min(pending.attempts, 16))).observe(now - pending.since)
-        self._metrics.attempts_per_pod.observe(pending.attempts)
+        self._metrics.observe_attempt(SCHEDULED, pending.workload.scheduler_name, now - began)
+        self._metrics.observe_scheduled_pod(pending.attempts, now - pending.since)
         self._events.record(pod, "Scheduled", f"Successfully assigned {pending.key} to {node}", action="Binding")
         self._queue.done(pending)
 

@@ -8,9 +8,9 @@ memory.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any, Protocol
 
 import msgspec
@@ -120,7 +120,7 @@ class ApiServerWriter:
             await writes.bind(self._connection, pod.namespace, pod.name, pod.uid, node)
 
     async def node_of(self, pod: PodRef) -> str:
-        with _translated_errors():
+        with _translated_errors:
             found = _pod.decode(await self._connection.get(PODS.path(pod.namespace, pod.name)))
         if found.metadata.uid != pod.uid:
             raise PodGoneError(f"{pod.namespace}/{pod.name} is another pod by now")
@@ -166,36 +166,47 @@ class ApiServerWriter:
             await writes.patch(self._connection, VOLUMES, None, volume, body)
 
     async def post_event(self, event: dict[str, Any]) -> None:
-        with _translated_errors():
+        with _translated_errors:
             await writes.create_event(self._connection, event["metadata"]["namespace"], event)
 
     async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        with _translated_errors():
+        with _translated_errors:
             await writes.patch(self._connection, EVENTS, namespace, name, patch)
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self) -> _TranslatedErrors:
         if not self._may_write():
             raise UnknownOutcomeError("this replica does not lead any more")
-        with _translated_errors():
-            yield
+        return _translated_errors
 
 
-@contextlib.contextmanager
-def _translated_errors() -> Iterator[None]:
-    """Raise errors of the API client as the errors that a ClusterWriter may raise."""
-    try:
-        yield
-    except NotFoundError as error:
-        raise PodGoneError(str(error)) from error
-    except ConflictError as error:
-        raise RejectedError(str(error)) from error
-    except ApiError as error:
-        if error.status == 500:  # unlike 503 and 504, after which the request may still succeed
-            raise ServerFailureError(str(error)) from error
-        raise (UnknownOutcomeError if error.retriable else RejectedError)(str(error)) from error
-    except KubeError as error:
-        raise UnknownOutcomeError(str(error)) from error
+class _TranslatedErrors:
+    """Raises errors of the API client as the errors that a ClusterWriter may raise."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, KubeError):
+            raise _error_type(error)(str(error)) from error
+
+
+_translated_errors = _TranslatedErrors()
+
+
+def _error_type(error: KubeError) -> type[ClusterError]:
+    match error:
+        case NotFoundError():
+            return PodGoneError
+        case ConflictError():
+            return RejectedError
+        case ApiError(status=500):  # unlike 503 and 504, after which the request may still succeed
+            return ServerFailureError
+        case ApiError(retriable=False):
+            return RejectedError
+        case _:
+            return UnknownOutcomeError
 
 
 class DryRunWriter:

@@ -72,7 +72,7 @@ class EventRecorder:
         self._on_trouble = on_trouble
         self._posted: OrderedDict[tuple[str, str, str], _PostedEvent] = OrderedDict()
         self._unsent: deque[_NewEvent | _SeriesUpdate] = deque()
-        self._available = asyncio.Event()
+        self._idle_workers: list[asyncio.Future[None]] = []
         self._serial = 0
         self._next_send = 0.0
         self.dropped = 0
@@ -87,14 +87,17 @@ class EventRecorder:
             known.count += 1
             if self._clock() - known.written >= SERIES_UPDATE_SECONDS:
                 known.written = self._clock()
-                replacement = _NewEvent(key, self._body(pod, known.name, reason, note, action, warning=warning))
+                replacement = _NewEvent(
+                    key, self._body(pod, known.name, reason, note, action, at=self._wall(), warning=warning)
+                )
                 self._enqueue(_SeriesUpdate(known.namespace, known.name, known.count, replacement))
             return
-        name = self._unique_name(pod)
+        now = self._wall()
+        name = self._unique_name(pod, now)
         self._posted[key] = _PostedEvent(pod.namespace, name, self._clock())
         while len(self._posted) > MAX_TRACKED_EVENTS:
             self._posted.popitem(last=False)
-        self._enqueue(_NewEvent(key, self._body(pod, name, reason, note, action, warning=warning)))
+        self._enqueue(_NewEvent(key, self._body(pod, name, reason, note, action, at=now, warning=warning)))
 
     async def run(self) -> None:
         """Send events until cancelled, a few at a time and within the rate."""
@@ -104,7 +107,6 @@ class EventRecorder:
 
     async def _send_queued(self) -> None:
         while True:
-            await self._available.wait()
             while self._unsent:
                 now = self._clock()
                 self._next_send = max(self._next_send + self._pause, now)
@@ -112,7 +114,9 @@ class EventRecorder:
                 if self._next_send > now:
                     await asyncio.sleep(self._next_send - now)
                 await self._send(event)
-            self._available.clear()
+            idle = asyncio.get_running_loop().create_future()
+            self._idle_workers.append(idle)
+            await idle
 
     async def flush(self) -> None:
         """Send all queued events without a limit of the rate."""
@@ -146,20 +150,27 @@ class EventRecorder:
             self._unsent.popleft()
             self.dropped += 1
         self._unsent.append(event)
-        self._available.set()
+        # One event wakes one worker: the last to become idle, so that few connections are used while events are few.
+        while self._idle_workers:
+            idle = self._idle_workers.pop()
+            if not idle.done():  # it was not cancelled
+                idle.set_result(None)
+                return
 
-    def _unique_name(self, pod: PodRef) -> str:
+    def _unique_name(self, pod: PodRef, at: datetime) -> str:
         # The time keeps names unique across restarts.
         self._serial += 1
-        stamp = int(self._wall().timestamp() * 1_000_000)
+        stamp = int(at.timestamp() * 1_000_000)
         return f"{pod.name[:200]}.{stamp:x}{self._serial:04x}"
 
-    def _body(self, pod: PodRef, name: str, reason: str, note: str, action: str, *, warning: bool) -> dict[str, Any]:
+    def _body(
+        self, pod: PodRef, name: str, reason: str, note: str, action: str, *, at: datetime, warning: bool
+    ) -> dict[str, Any]:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"namespace": pod.namespace, "name": name},
-            "eventTime": _micro_time(self._wall()),
+            "eventTime": _micro_time(at),
             "reportingController": REPORTER,
             "reportingInstance": self._instance[:128],
             "action": action,
@@ -184,4 +195,4 @@ def _truncated(note: str) -> str:
 
 
 def _micro_time(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -7,7 +7,7 @@ Values that another part keeps are read when the metrics are collected, so nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -128,6 +128,20 @@ class Metrics:
         self.undecodable_objects = counter(
             "bayplan_undecodable_objects", "Number of objects that could not be decoded, by resource.", ["resource"]
         )
+        # Looking up a metric by its labels takes as long as changing it, and every pod has the same few.
+        self._attempts = cache(self.attempts.labels)
+        self._attempt_seconds = cache(self.attempt_seconds.labels)
+        self._sli_seconds = cache(self.sli_seconds.labels)
+
+    def observe_attempt(self, result: str, profile: str, seconds: float) -> None:
+        """Count an attempt to schedule a pod, with its duration."""
+        self._attempts(result, profile).inc()
+        self._attempt_seconds(result, profile).observe(seconds)
+
+    def observe_scheduled_pod(self, attempts: int, seconds: float) -> None:
+        """Count a pod that is bound after so many attempts, and the seconds since it could first be tried."""
+        self._sli_seconds(str(min(attempts, 16))).observe(seconds)
+        self.attempts_per_pod.observe(attempts)
 
     def gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
         """Add a gauge whose values are read on collection."""
