@@ -51,7 +51,7 @@ class FleetShape(Shape):
         return self.terms == "none"
 
 
-def generate(shape, n_clusters, n_scheduled, n_pending):
+def generate(shape, n_clusters, n_scheduled, n_pending, n_known=None):
     """{"clusters", "bindings", "pending"} for `bayplan bench fleet`."""
     fleet = Fleet(shape, n_clusters)
     bindings = []
@@ -64,7 +64,7 @@ def generate(shape, n_clusters, n_scheduled, n_pending):
     pending = []
     for j in range(n_pending):
         is_new = (j + 1) * shape.new // 100 > j * shape.new // 100
-        like = n_scheduled + j if is_new else j * 7919 % max(1, n_scheduled)
+        like = n_scheduled + j if is_new else j * 7919 % max(1, min(n_known or n_scheduled, n_scheduled))
         pending.append(fleet.binding(n_scheduled + j, like))
     return {"clusters": [fleet.cluster(i) for i in range(n_clusters)], "bindings": bindings, "pending": pending}
 

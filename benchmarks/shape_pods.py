@@ -97,10 +97,15 @@ class PodShape(Shape):
     images: str = axis("same", "app")
 
 
-def generate(shape, n_nodes, n_init, n_pods):
-    """{"nodes", "init", "pods"} for `bayplan bench pods`."""
+def generate(shape, n_nodes, n_init, n_pods, n_known=None):
+    """
+    {"nodes", "init", "pods"} for `bayplan bench pods`.
+
+    Pending pods of known apps are of those of the first `n_known` existing pods, by default of any.
+    """
     n_nodes = n_nodes if shape.nodes == "many" else max(4, n_nodes // 10)
     population = Population(shape, n_nodes, n_init)
+    n_known = min(n_known or n_init, n_init)
     n_used = max(1, n_nodes - n_nodes * shape.empty // 100)
     init = []
     for i in range(n_init):
@@ -109,7 +114,7 @@ def generate(shape, n_nodes, n_init, n_pods):
         pod = population.pod(i, app, replica)
         pod["spec"]["nodeName"] = node_name((app * 7 + replica) % n_used)
         init.append(pod)
-    pods = [population.pod(n_init + j, *population.pending(j)) for j in range(n_pods)]
+    pods = [population.pod(n_init + j, *population.pending(j, n_known)) for j in range(n_pods)]
     return {"nodes": [population.node(i) for i in range(n_nodes)], "init": init, "pods": pods}
 
 
@@ -133,12 +138,12 @@ class Population:
             return i % self.n_given, i // self.n_given
         return i // self.size, i % self.size
 
-    def pending(self, j):
+    def pending(self, j, n_known):
         """The app and the replica of a pending pod. New and known apps alternate."""
         n_new = j * self.shape.new // 100  # before this one
         if (j + 1) * self.shape.new // 100 > n_new:
             return self.n_apps + n_new // max(self.size, 1), n_new % self.size
-        app, replica = self.existing(j * 7919 % max(1, self.n_init))
+        app, replica = self.existing(j * 7919 % max(1, n_known))
         return app, replica + (self.n_init if self.n_given else self.size)
 
     # Nodes

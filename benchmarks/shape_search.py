@@ -31,7 +31,6 @@ STARTS = 4  # random shapes of which a climb begins with the worst
 PATIENCE = 8  # mutations in a row that are no worse; then the climb ends
 MAX_MUTATIONS = 24  # of one climb, so that a short search begins several
 LONG = 20  # seconds
-MAX_SLOWDOWN = 3  # of the real code by whatever else runs; its processor time has the noise of two runs
 NOISE = 1.05  # a shape must be worse by this factor to be kept
 SHARE_AGREED = 0.1  # of the pending workloads: how many more than the real code we may place, or fewer
 
@@ -61,13 +60,17 @@ def measured(shape, size, objectives=OBJECTIVES):
     n_targets, n_few, n_many, n_pending = getattr(size, kind)
     before = theirs = None
     if "growth" in objectives:
-        with _input(shape, n_targets, n_few, n_pending) as path:
+        with _input(shape, n_targets, n_few, n_pending, n_few) as path:
             before = best(size.runs, bayplan_run, kind, path, size.limit)
-    with _input(shape, n_targets, n_many, n_pending) as path, _input(shape, n_targets, n_many, 0) as empty:
+    # The pending workloads are of the same kinds before and after growth: more kinds would be more work by themselves.
+    with _input(shape, n_targets, n_many, n_pending, n_few) as path:
         ours = best(size.runs, bayplan_run, kind, path, size.limit)
         if "relative" in objectives:
-            theirs = best(size.runs, peer_run, kind, path, empty, size.limit)
-        loaded = bayplan_run(kind, empty, size.limit) if ours["ok"] is None else ours
+            theirs = best(size.runs, peer_run, kind, path, size.limit)
+    loaded = ours
+    if ours["ok"] is None:
+        with _input(shape, n_targets, n_many, 0) as empty:
+            loaded = bayplan_run(kind, empty, size.limit)
     found = {"shape": shapes.written(shape)}
     for objective, than in (("relative", theirs), ("growth", before)):
         found[objective] = round(ours["seconds"] / than["seconds"], 3) if than else None
@@ -104,21 +107,17 @@ def bayplan_run(kind, path, limit):
     return {**found, "loading": used if found["ok"] is None else max(0.0, used - found["seconds"])}
 
 
-def peer_run(kind, path, empty_path, limit):
+def peer_run(kind, path, limit):
     """
     The time of the real code's decisions: elapsed time or processor time, whichever is less.
 
-    Elapsed time is what it reports. It decides in several threads, so on a free machine that is the lesser; on a busy
-    one it is the processor time, which is found from a second run on the same input without pending workloads.
+    It decides in several threads, so on a free machine elapsed time is the lesser; on a busy one it is processor time.
     """
     program = peers.program(kind)
     if program is None:
         sys.exit("without the real code there is nothing to compare with")
-    found, used = _finished([str(program), path], limit)
-    if found["ok"] is None:
-        return found
-    _, used_for_loading = _finished([str(program), empty_path], limit)
-    return {**found, "seconds": min(found["seconds"], max(used - used_for_loading, found["seconds"] / MAX_SLOWDOWN))}
+    found, _ = _finished([str(program), path], limit)
+    return {**found, "seconds": min(found["seconds"], found.get("cpu_seconds", found["seconds"]))}
 
 
 def _finished(words, limit, environment=None):

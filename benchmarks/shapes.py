@@ -73,8 +73,8 @@ def kind_of(shape):
     return next(kind for kind, one in KINDS.items() if isinstance(shape, one))
 
 
-def generate(shape, n_targets, n_existing, n_pending):
-    return GENERATORS[type(shape)](shape, n_targets, n_existing, n_pending)
+def generate(shape, n_targets, n_existing, n_pending, n_known=None):
+    return GENERATORS[type(shape)](shape, n_targets, n_existing, n_pending, n_known)
 
 
 def main():

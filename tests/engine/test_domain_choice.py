@@ -51,7 +51,9 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("configured", [{}, {"filters": False}, {"weight": 0}], ids=["default", "no filter", "no score"])
+@pytest.mark.parametrize(
+    "configured", [{}, {"filters": False}, {"weight": 0}], ids=["default", "no filter", "no score"]
+)
 def test_the_choice_is_that_of_a_full_evaluation(engine, kind, configured):
     for rule in engine.rules:
         if rule.name in ("InterPodAffinity", "PodTopologySpread"):

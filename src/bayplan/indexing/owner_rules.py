@@ -20,7 +20,7 @@ import msgspec
 from bayplan.indexing.term_lookup import TermLookup
 from bayplan.indexing.term_table import Counter, Reach, TermEntry
 from bayplan.model.labels import Labels
-from bayplan.model.terms import Exclusion, PeerTerm, PodTerm, exclusion_of
+from bayplan.model.terms import ExcludedValues, PeerTerm, PodTerm, exclusion_of
 
 MAX_NOTED_TERMS = 64  # changed terms that are compared with a state one by one
 
@@ -129,7 +129,7 @@ class OwnerRules:
                 self._families.remove(family.base)
             self._note(family.base)
 
-    def _family(self, rule: OwnerRule, excluded: Exclusion) -> OwnerFamily:
+    def _family(self, rule: OwnerRule, excluded: ExcludedValues) -> OwnerFamily:
         families = self._by_base.get(excluded.base)
         if families is None:
             families = self._by_base[excluded.base] = {}

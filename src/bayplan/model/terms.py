@@ -164,7 +164,7 @@ def _selected_by(term: PodTerm, namespace: str, semantics: Semantics, *, exclude
     return TermPart(term.selector, tuple(sorted(set(listed or ()))), selector, excluded_namespaces)
 
 
-class Exclusion(msgspec.Struct, frozen=True):
+class ExcludedValues(msgspec.Struct, frozen=True):
     """
     A term with one requirement `key NotIn values`.
 
@@ -177,7 +177,7 @@ class Exclusion(msgspec.Struct, frozen=True):
     values: tuple[str, ...]
 
 
-def _first_exclusion(term: PeerTerm) -> Exclusion | None:
+def _first_exclusion(term: PeerTerm) -> ExcludedValues | None:
     for position, part in enumerate(term.parts):
         for excluding in part.selector.requirements if part.selector is not None else ():
             if excluding.operator == NOT_IN:
@@ -191,12 +191,12 @@ def _first_exclusion(term: PeerTerm) -> Exclusion | None:
                     return PeerTerm(tuple(parts), term.counts_terminating)
 
                 base, complement = with_selector(selector_of(others)), with_selector(selector_of([*others, included]))
-                return Exclusion(base, complement, excluding.key, excluding.values)
+                return ExcludedValues(base, complement, excluding.key, excluding.values)
     return None
 
 
 @memoised(16384)
-def exclusion_of(term: PeerTerm) -> Exclusion | None:
+def exclusion_of(term: PeerTerm) -> ExcludedValues | None:
     """The values that a term excludes, if it excludes values of one key only."""
     found = _first_exclusion(term)
     return found if found is not None and _first_exclusion(found.base) is None else None
