@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bayplan.engine.evaluations import RuleResult
-from bayplan.engine.node_order import NodeOrder
+from bayplan.engine.node_order import DividedKeys, NodeOrder
 from bayplan.engine.node_partitions import INFEASIBLE, TIE_BITS, NodeKeys
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL
@@ -38,11 +38,7 @@ def best(order: NodeOrder, by_peers: Sequence[RuleResult], index: PlacementIndex
     divided = order.divided_by([one.column for one in coarse])
     if len(divided.domains) > MAX_PARTITIONS:
         return None
-    raw_by_partition: dict[int, int] = {}
-    for partition, domains in enumerate(divided.domains):
-        pairs = list(zip(coarse, domains, strict=True))
-        if divided.keys.best_at[partition] != INFEASIBLE and not any(one.rejects(domain) for one, domain in pairs):
-            raw_by_partition[partition] = sum([one.raw.get(domain, 0) for one, domain in pairs])
+    raw_by_partition = _raw_by_partition(divided, coarse)
     fine = [one for one in effects if one.column.n_domains > MAX_PARTITIONS]
     exceptions = _exceptions(fine, index.slots.alive)
     if exceptions is None:
@@ -79,6 +75,23 @@ def _effects(results: Sequence[RuleResult], index: PlacementIndex) -> tuple[list
             scoring = one.rule
         found += effects
     return found, scoring
+
+
+def _raw_by_partition(divided: DividedKeys, effects: Sequence[DomainEffects]) -> dict[int, int]:
+    """The raw score of each partition that has feasible targets and is not rejected."""
+    found: dict[int, int] = {}
+    best_at = divided.keys.best_at
+    for partition, domains in enumerate(divided.domains):
+        if best_at[partition] == INFEASIBLE:
+            continue
+        raw = 0
+        for one, domain in zip(effects, domains, strict=True):
+            if one.rejects(domain):
+                break
+            raw += one.raw.get(domain, 0)
+        else:
+            found[partition] = raw
+    return found
 
 
 def _exceptions(effects: Sequence[DomainEffects], alive: Mask) -> tuple[dict[int, int | None], bool] | None:

@@ -20,7 +20,7 @@ from bayplan.engine.node_order import NodeOrder
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
 from bayplan.model.workloads import Needs, Workload, label_keys
-from bayplan.rules.rule import AnyRule, Rule, Scaling
+from bayplan.rules.rule import AnyRule
 
 if TYPE_CHECKING:
     from bayplan.engine.ranking import ClassRanking
@@ -49,13 +49,14 @@ class EquivalenceClass:
         "_n_dropped",
         "_needs_all_scores",
         "_prefiltering",
+        "_results",
+        "_rules",
         "_targets_generation",
         "by_peers",
         "fit_failure",
         "n_choices",
         "order",
         "ranking",
-        "results",
         "used",
     )
 
@@ -64,17 +65,13 @@ class EquivalenceClass:
     ) -> None:
         """`order` has the results of the rules that read the template only, `by_peers` those of the others."""
         self._index = index
+        self._rules = rules
+        self._results: tuple[RuleResult, ...] | None = None
         self.order = order
         self.by_peers = tuple(by_peers)
-        result_of = order.results | {one.rule: one for one in by_peers}
-        self.results = results = tuple([result_of[rule] for rule in rules if rule in result_of])
-        self._prefiltering = [
-            one for one in results if one.rule.filters and type(one.rule).pre_filter is not Rule.pre_filter
-        ]
-        self._following = [one.evaluation for one in results if one.rule.follows_workloads]
-        self._needs_all_scores = any(
-            one.rule.scaling is Scaling.BY_ALL and one.evaluation.raw_by_place is not None for one in results
-        )
+        self._prefiltering = order.prefiltering + [one for one in by_peers if one.prefilters]
+        self._following = order.following + [one.evaluation for one in by_peers if one.rule.follows_workloads]
+        self._needs_all_scores = order.needs_all_scores or any(one.needs_all_scores for one in by_peers)
         self.ranking: ClassRanking | None = None
         self.fit_failure: FitFailure | None = None
         self.n_choices = 0
@@ -82,13 +79,21 @@ class EquivalenceClass:
         self._targets_generation = index.targets_generation
         self._n_dropped = -1  # to evaluate the last rules, the cache may have dropped results of the first ones
 
+    @property
+    def results(self) -> tuple[RuleResult, ...]:
+        """The results of all rules, in the order of the rules."""
+        if self._results is None:
+            result_of = self.order.results | {one.rule: one for one in self.by_peers}
+            self._results = tuple([result_of[rule] for rule in self._rules if rule in result_of])
+        return self._results
+
     def refresh(self, evaluations: EvaluationCache) -> bool:
         """Bring the results up to date; False if other rules may apply by now, or a result is no longer cached."""
         if self._targets_generation != self._index.targets_generation:
             return False
         if self._n_dropped != evaluations.n_dropped:
             self._n_dropped = evaluations.n_dropped
-            if any(one.evaluation.dropped for one in self.results):
+            if any(one.evaluation.dropped for one in (*self.order.results.values(), *self.by_peers)):
                 return False
         self.used = self._index.journal.end
         refresh = evaluations.refresh

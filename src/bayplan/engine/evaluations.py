@@ -24,7 +24,7 @@ from bayplan.model.reasons import Codes, Mask, Reason, Scores, Slots
 from bayplan.model.workloads import Workload
 from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.remedies import Alternatives
-from bayplan.rules.rule import AnyRule, Failure, Part, Rule, SharedDomains, State
+from bayplan.rules.rule import AnyRule, Failure, Part, Rule, Scaling, SharedDomains, State
 
 MAX_CACHED_BYTES = 256 * 2**20  # of arrays; the least recently used evaluations are dropped first
 MAX_LOGGED_PLACES = 256  # corrected places that an evaluation remembers
@@ -102,6 +102,16 @@ class RuleResult(msgspec.Struct, frozen=True):
     rule: AnyRule
     evaluation: AnyEvaluation
     exempt_slots: Slots | None = None
+
+    @property
+    def prefilters(self) -> bool:
+        """Whether the rule may decide before any target is evaluated."""
+        return self.rule.filters and type(self.rule).pre_filter is not Rule.pre_filter
+
+    @property
+    def needs_all_scores(self) -> bool:
+        """Whether the score of a target depends on more than its raw score and the extremes of all."""
+        return self.rule.scaling is Scaling.BY_ALL and self.evaluation.raw_by_place is not None
 
     def rejected(self) -> Mask | None:
         """Which targets the rule rejects, shape (capacity,); None if it rejects no target of any index."""

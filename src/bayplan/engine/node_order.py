@@ -52,6 +52,9 @@ class NodeOrder:
         self._index = index
         self._targets_generation = index.targets_generation
         self.results: dict[AnyRule, RuleResult] = {one.rule: one for one in results}
+        self.prefiltering = [one for one in results if one.prefilters]
+        self.following: list[AnyEvaluation] = [one.evaluation for one in results if one.rule.follows_workloads]
+        self.needs_all_scores = any(one.needs_all_scores for one in results)
         self.constant = _constant_score(results)
         self.used = index.journal.end
         self._by_columns: dict[tuple[str, ...], DividedKeys] = {}

@@ -172,7 +172,7 @@ class NodeKeys:
     def best_except(self, partition: int, excluded: Sequence[int]) -> int:
         """The best key of a partition without some of its targets."""
         best = self.best_at[partition]
-        if best == INFEASIBLE or all(self.at(slot)[1] != best for slot in excluded):
+        if best == INFEASIBLE or best not in [self.at(slot)[1] for slot in excluded]:
             return best
         first, end = self._partitions.first[partition], self._partitions.first[partition + 1]
         keys = self._keys[first:end].copy()

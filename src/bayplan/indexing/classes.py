@@ -221,15 +221,21 @@ class ClassTable(msgspec.Struct, eq=False):
         They are those of its rarest requirement, as far as they meet the other ones that name a single value. So the
         cost is that of the rarest requirement, and of comparing few classes that do not match.
         """
-        pieces = [
-            [self.by_label.get((key, value), {}) for value in ((None,) if values is None else values)]
-            for key, values in required_values(term).items()
-            if not key.startswith(NAMESPACE_LABEL)
-        ]
+        pieces: list[list[dict[int, WorkloadClass]]] = []
+        for key, values in required_values(term).items():
+            if key.startswith(NAMESPACE_LABEL):
+                continue
+            some = [self.by_label.get((key, value), {}) for value in ((None,) if values is None else values)]
+            if not any(some):
+                return []
+            pieces.append(some)
         if not pieces:
             return list(self.by_id.values())
         pieces.sort(key=lambda piece: sum(map(len, piece)))
-        ids = set().union(*pieces[0])
+        rarest = pieces[0]
+        if len(rarest) == 1 and len(rarest[0]) <= FEW_CLASSES:
+            return list(rarest[0].values())
+        ids = set().union(*rarest)
         for piece in pieces[1:]:
             if len(ids) > FEW_CLASSES and len(piece) == 1:
                 ids &= piece[0].keys()

@@ -1,0 +1,78 @@
+"""
+The cost of a decision on every named shape, counted in operations, never in seconds.
+
+Terms compared, arrays filled and rows corrected for the same pending workloads must not grow with the number of existing
+ones, whatever labels these have. The first decisions are not counted: a term that is used for the first time reads what
+it matches.
+"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import shapes
+
+from bayplan.cli import benchmarks
+from bayplan.engine.evaluations import EvaluationCache
+from bayplan.engine.node_partitions import NodeKeys
+from bayplan.engine.ranking import ClassRanking
+from bayplan.indexing.peer_index import PeerIndex
+from bayplan.indexing.term_lookup import TermGroup
+from bayplan.model.terms import PeerTerm
+from bayplan.rules import profiles
+
+N_TARGETS, N_FEW, N_MANY, N_PENDING = 60, 120, 960, 40
+COUNTED = {
+    "terms compared": [(PeerTerm, "matches")],
+    "groups of terms": [(TermGroup, "find")],
+    "arrays filled": [(EvaluationCache, "_evaluate"), (NodeKeys, "rebuild"), (ClassRanking, "_build")],
+    "rows corrected": [(EvaluationCache, "_correct"), (NodeKeys, "correct")],
+    "classes split": [(PeerIndex, "_split")],
+}
+SLACK = 1.3  # what depends on where workloads happen to be
+
+
+def operations(shape, n_existing, monkeypatch):
+    """How often each operation is done for the second half of the pending workloads."""
+    kind = shapes.kind_of(shape)
+    given = shapes.generate(shape, N_TARGETS, n_existing, N_PENDING, N_FEW)
+    counts, waiting = Counter(), {"n": 0}
+
+    def counted(label, method):
+        def counting(*arguments, **named):
+            counts[label] += waiting["n"] > N_PENDING // 2
+            return method(*arguments, **named)
+
+        return counting
+
+    with monkeypatch.context() as patch:
+        for label, methods in COUNTED.items():
+            for owner, name in methods:
+                patch.setattr(owner, name, counted(label, getattr(owner, name)))
+        module, name = {
+            "pods": (benchmarks.schedule_pod, "choose"),
+            "fleet": (benchmarks.schedule_binding, "schedule"),
+        }[kind]
+        decide = getattr(module, name)
+
+        def deciding(*arguments, **named):
+            waiting["n"] += 1
+            return decide(*arguments, **named)
+
+        patch.setattr(module, name, deciding)
+        benchmarks.BENCHMARKS[kind](json.dumps(given).encode(), profiles.pod_rules())()
+    assert waiting["n"] == N_PENDING
+    return counts
+
+
+@pytest.mark.parametrize("name", shapes.NAMED)
+def test_a_decision_takes_as_many_operations_with_eight_times_as_many_existing_workloads(name, monkeypatch):
+    shape = shapes.parse([name])
+    few, many = (operations(shape, n_existing, monkeypatch) for n_existing in (N_FEW, N_MANY))
+    for label in COUNTED:
+        assert many[label] <= SLACK * few[label] + N_PENDING, f"{label}: {few[label]}, then {many[label]}"
