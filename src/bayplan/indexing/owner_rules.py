@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -34,6 +34,7 @@ class Role(enum.Enum):
     ANTI_PREFERRED = "preferredAntiAffinity"
 
 
+ALL_ROLES = frozenset(Role)
 OwnerRuleKey = tuple[Role, tuple[str, ...], int, int, bool]
 FamilyKey = tuple[str, Role, tuple[str, ...], int]  # the key of the excluded values, and what the rules have in common
 
@@ -143,31 +144,42 @@ class OwnerRules:
 
     # Queries
 
-    def matching(self, labels: Labels, namespace: str, namespace_labels: Labels) -> Iterator[OwnerRule]:
-        """The rules whose terms match an incoming workload."""
-        for entry in self._single.find(labels, namespace, namespace_labels):
-            if entry.term.matches(labels, namespace, namespace_labels, terminating=False):
-                yield from _without_family(entry)
-        for family in self._matching_families(labels, namespace, namespace_labels):
+    def matching(
+        self, labels: Labels, namespace: str, namespace_labels: Labels, roles: Collection[Role]
+    ) -> Iterator[OwnerRule]:
+        """The rules of these roles whose terms match an incoming workload."""
+        yield from self._matching_single(labels, namespace, namespace_labels, roles)
+        for family in self._matching_families(labels, namespace, namespace_labels, roles):
             excluding = {id(rule) for rule in family.excluding(labels)}
             yield from (rule for rule in family.rules.values() if id(rule) not in excluding)
 
-    def summed(self, labels: Labels, namespace: str, namespace_labels: Labels) -> Iterator[tuple[OwnerRule, Reach]]:
+    def summed(
+        self, labels: Labels, namespace: str, namespace_labels: Labels, roles: Collection[Role]
+    ) -> Iterator[tuple[OwnerRule, Reach]]:
         """The same with one rule for each family, and the reach of the owners that apply."""
-        for entry in self._single.find(labels, namespace, namespace_labels):
-            if entry.term.matches(labels, namespace, namespace_labels, terminating=False):
-                for rule in _without_family(entry):
-                    yield rule, rule.reach
-        for family in self._matching_families(labels, namespace, namespace_labels):
+        for rule in self._matching_single(labels, namespace, namespace_labels, roles):
+            yield rule, rule.reach
+        for family in self._matching_families(labels, namespace, namespace_labels, roles):
             rule = next(iter(family.rules.values()))
             less = tuple([(other.reach.counter, -1) for other in family.excluding(labels)])
             yield rule, Reach(family.total, rule.reach.keys, rule.reach.columns, less)
 
-    def _matching_families(self, labels: Labels, namespace: str, namespace_labels: Labels) -> Iterator[OwnerFamily]:
-        for families in self._families.find(labels, namespace, namespace_labels):
-            for family in families.values():
-                if family.base.matches(labels, namespace, namespace_labels, terminating=False):
-                    yield family
+    def _matching_single(
+        self, labels: Labels, namespace: str, namespace_labels: Labels, roles: Collection[Role]
+    ) -> Iterator[OwnerRule]:
+        for entry in self._single.find(labels, namespace, namespace_labels) if roles else ():
+            rules = [rule for rule in _without_family(entry) if rule.role in roles]
+            if rules and entry.term.matches(labels, namespace, namespace_labels, terminating=False):
+                yield from rules
+
+    def _matching_families(
+        self, labels: Labels, namespace: str, namespace_labels: Labels, roles: Collection[Role]
+    ) -> Iterator[OwnerFamily]:
+        for families in self._families.find(labels, namespace, namespace_labels) if roles else ():
+            some = [family for family in families.values() if family.key[1] in roles]
+            # All of them have the same base.
+            if some and some[0].base.matches(labels, namespace, namespace_labels, terminating=False):
+                yield from some
 
     def changed_since(self, generation: int) -> list[PeerTerm] | None:
         """Terms whose matches see other rules since a generation; None if they are many, or not known."""

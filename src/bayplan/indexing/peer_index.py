@@ -26,7 +26,7 @@ from bayplan.indexing.classes import (
     WorkloadClass,
     members_of,
 )
-from bayplan.indexing.owner_rules import OwnerRule, OwnerRules, Role
+from bayplan.indexing.owner_rules import ALL_ROLES, OwnerRule, OwnerRules, Role
 from bayplan.indexing.slots import ValueColumn
 from bayplan.indexing.term_table import Counter, Mention, Reach, TermEntry, TermTable
 from bayplan.model.labels import Labels
@@ -95,13 +95,17 @@ class PeerIndex:
         namespace_labels = self.namespaces.get(cls.namespace, NO_LABELS)
         return term.matches(cls.labels, cls.namespace, namespace_labels, terminating=cls.terminating)
 
-    def matching_owner_rules(self, labels: Labels, namespace: str) -> Iterator[OwnerRule]:
-        """The terms of placed workloads that match an incoming workload with these labels."""
-        return self.owner_rules.matching(labels, namespace, self.namespaces.get(namespace, NO_LABELS))
+    def matching_owner_rules(
+        self, labels: Labels, namespace: str, roles: Collection[Role] = ALL_ROLES
+    ) -> Iterator[OwnerRule]:
+        """The terms of placed workloads, in some of their roles, that match an incoming workload with these labels."""
+        return self.owner_rules.matching(labels, namespace, self.namespaces.get(namespace, NO_LABELS), roles)
 
-    def summed_owner_rules(self, labels: Labels, namespace: str) -> Iterator[tuple[OwnerRule, Reach]]:
+    def summed_owner_rules(
+        self, labels: Labels, namespace: str, roles: Collection[Role] = ALL_ROLES
+    ) -> Iterator[tuple[OwnerRule, Reach]]:
         """The same, where terms that differ only in what they exclude are one, each with the reach of its owners."""
-        return self.owner_rules.summed(labels, namespace, self.namespaces.get(namespace, NO_LABELS))
+        return self.owner_rules.summed(labels, namespace, self.namespaces.get(namespace, NO_LABELS), roles)
 
     def peers(self, term: PeerTerm, slots: Iterable[int]) -> tuple[WorkloadKey, ...]:
         """The placed workloads that a term matches on these targets, by name: evidence, not for the fast path."""

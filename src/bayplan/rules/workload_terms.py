@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from bayplan.indexing.owner_rules import Role
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.indexing.term_table import Reach
@@ -99,10 +100,9 @@ class WorkloadTermAffinity(_WorkloadTerms):
             affinity = msgspec.structs.replace(affinity, anti_required=())
         return super().part(_with(workload, affinity), index) if affinity else None
 
-    def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
-        state = super().prepare(part, index)
-        state.existing_anti_affinity = state.existing_scores = ()
-        return state
+    def _roles_of_existing(self, part: InterPodAffinityPart, index: PlacementIndex) -> set[Role]:
+        del part, index
+        return set()
 
     def score(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
         """The weight of the preferred terms that a cluster meets, in percent of all; existing terms do not count."""
@@ -152,10 +152,9 @@ class WorkloadTermAntiAffinity(_WorkloadTerms):
             return None
         return super().part(_with(workload, AffinityTerms(anti_required=terms)), index)
 
-    def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
-        state = super().prepare(part, index)
-        state.existing_scores = ()
-        return state
+    def _roles_of_existing(self, part: InterPodAffinityPart, index: PlacementIndex) -> set[Role]:
+        del part, index
+        return {Role.ANTI_REQUIRED}
 
     def score(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Scores | None:
         del state, index, at

@@ -140,21 +140,20 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             tuple([CountedTerm(reach(use.term, use.keys), use) for use in uses])
             for uses in (own.anti_required, own.preferred, own.anti_preferred)
         )
-        scoring = self._scoring_roles(part, index)
+        roles = self._roles_of_existing(part, index)
         rejecting: list[ExistingPodTerm] = []
         scored: list[ExistingPodTerm] = []
         # What a term of existing pods does may depend on how many pods match it, so that no sum of terms will do.
         summed = not semantics.neighbours_count_when_changed
         if summed:
-            existing = list(peer_index.summed_owner_rules(labels, part.namespace))
+            existing = list(peer_index.summed_owner_rules(labels, part.namespace, roles))
         else:
-            existing = [(rule, rule.reach) for rule in peer_index.matching_owner_rules(labels, part.namespace)]
+            existing = [(rule, rule.reach) for rule in peer_index.matching_owner_rules(labels, part.namespace, roles)]
         for rule, owners in existing:
             rejects = rule.role is Role.ANTI_REQUIRED
-            if rejects or rule.role in scoring:
-                compares = rule.limit > 0 if rejects else semantics.neighbours_count_when_changed
-                matches = reach(rule.entry.term, rule.reach.keys) if compares else None
-                (rejecting if rejects else scored).append(ExistingPodTerm(rule, owners, matches))
+            compares = rule.limit > 0 if rejects else semantics.neighbours_count_when_changed
+            matches = reach(rule.entry.term, rule.reach.keys) if compares else None
+            (rejecting if rejects else scored).append(ExistingPodTerm(rule, owners, matches))
         return InterPodAffinityState(
             part,
             tuple(required),
@@ -168,12 +167,13 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             BoundedCache(),
         )
 
-    def _scoring_roles(self, part: InterPodAffinityPart, index: PlacementIndex) -> set[Role]:
-        """The roles of existing pods' terms that are scored for the pod."""
+    def _roles_of_existing(self, part: InterPodAffinityPart, index: PlacementIndex) -> set[Role]:
+        """The roles of existing pods' terms that apply to the pod: required anti-affinity, and what is scored."""
         has_preferred_terms = part.affinity.preferred or part.affinity.anti_preferred
+        roles = {Role.ANTI_REQUIRED}
         if self.arguments.ignore_preferred_terms_of_existing_pods and not has_preferred_terms:
-            return set()
-        roles = {Role.PREFERRED}
+            return roles
+        roles.add(Role.PREFERRED)
         if self.arguments.hard_weight > 0:
             roles.add(Role.REQUIRED)
         if index.semantics.soft_anti_affinity_symmetric:

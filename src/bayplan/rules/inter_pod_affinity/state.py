@@ -147,14 +147,11 @@ def in_detail(state: InterPodAffinityState, index: PlacementIndex) -> InterPodAf
     """The state with every required anti-affinity term of placed workloads by itself, for evidence with names."""
     if all(one.owners is one.rule.reach for one in state.existing_anti_affinity):
         return state
-    rules = index.peer_index.matching_owner_rules(dict(state.part.labels), state.part.namespace)
+    roles = (Role.ANTI_REQUIRED,)
+    rules = index.peer_index.matching_owner_rules(dict(state.part.labels), state.part.namespace, roles)
     single = [one for one in state.existing_anti_affinity if one.owners is one.rule.reach]
     known = {id(one.rule) for one in single}
-    single += [
-        ExistingPodTerm(rule, rule.reach, None)
-        for rule in rules
-        if rule.role is Role.ANTI_REQUIRED and id(rule) not in known
-    ]
+    single += [ExistingPodTerm(rule, rule.reach, None) for rule in rules if id(rule) not in known]
     return msgspec.structs.replace(state, existing_anti_affinity=tuple(single))
 
 
