@@ -24,6 +24,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 SHARED = [f"app.kubernetes.io/{name}" for name in ("name", "component", "part-of", "managed-by", "version")]
 INSTANCE, APP, TIER, CANARY = "app.kubernetes.io/instance", "app", "tier", "canary"
 HASH = "pod-template-hash"
+TEAM = "team"  # of a namespace
 POD_NAME, POD_INDEX = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"
 JOB_NAME, JOB_INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
 
@@ -77,8 +78,7 @@ class PodShape(Shape):
     )
     toward: str = axis("self", "next", "one")  # the app that the first term names; further terms name further apps
     namespaces: str = axis("1", "10", "1000", "app")
-    # Namespaces of terms. Not by label: inputs of `bayplan bench` have no namespaces.
-    scope: str = axis("own", "list", "all")
+    scope: str = axis("own", "list", "label", "all")  # namespaces of terms
     # Topology
     keys: str = axis("host", "zone", "rack", "region", "host+zone", "zone+rack", "host+rack+zone+region")
     zones: int = axis(3, 1, 10, 100)
@@ -99,7 +99,7 @@ class PodShape(Shape):
 
 def generate(shape, n_nodes, n_init, n_pods, n_known=None):
     """
-    {"nodes", "init", "pods"} for `bayplan bench pods`.
+    {"nodes", "namespaces", "init", "pods"} for `bayplan bench pods`.
 
     Pending pods of known apps are of those of the first `n_known` existing pods, by default of any.
     """
@@ -115,7 +115,14 @@ def generate(shape, n_nodes, n_init, n_pods, n_known=None):
         pod["spec"]["nodeName"] = node_name((app * 7 + replica) % n_used)
         init.append(pod)
     pods = [population.pod(n_init + j, *population.pending(j, n_known)) for j in range(n_pods)]
-    return {"nodes": [population.node(i) for i in range(n_nodes)], "init": init, "pods": pods}
+    names = sorted({pod["metadata"]["namespace"] for pod in (*init, *pods)})
+    namespaces = [{"metadata": {"name": name, "labels": {TEAM: name}}} for name in names]
+    return {
+        "nodes": [population.node(i) for i in range(n_nodes)],
+        "namespaces": namespaces,
+        "init": init,
+        "pods": pods,
+    }
 
 
 def node_name(i):
@@ -293,7 +300,9 @@ class Population:
         peer = app if shape.toward == "self" and n == 0 else (app + n + 1) % self.n_apps
         peer = n % self.n_apps if shape.toward == "one" else peer
         term = {"labelSelector": self._selector(peer, replica), "topologyKey": TOPOLOGY[keys[n % len(keys)]]}
-        if shape.scope == "all":
+        if shape.scope == "label":
+            term["namespaceSelector"] = {"matchLabels": {TEAM: self.namespace(peer)}}
+        elif shape.scope == "all":
             term["namespaceSelector"] = {}
         elif shape.scope == "list" or self.namespace(peer) != self.namespace(app):
             further = range(1, 4) if shape.scope == "list" else ()

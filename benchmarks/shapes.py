@@ -32,6 +32,7 @@ NAMED = {
     "job-index": "pods per_pod=job by=own anti_preferred=1 apps=size-100 requests=app",
     "exclusive": "pods by=own operator=exists+notin anti_required=1 scope=all share=1 empty=20 apps=size-10",
     "tenants": "pods namespaces=app by=shared shared=2 anti_required=1 preferred=1 keys=host+zone apps=size-3",
+    "teams": "pods namespaces=app by=shared shared=2 anti_required=1 preferred=1 scope=label keys=host apps=size-3",
     "own-kind": "pods apps=each new=100 anti_required=1 preferred=1 toward=self requests=pod",
     "many-keys": "pods preferred=8 anti_preferred=8 keys=host+rack+zone+region weights=varied apps=size-10 zones=10",
     "rollouts": "pods template_hash=1 spread=hash by=hash anti_preferred=1 apps=size-10 new=50",

@@ -41,7 +41,8 @@ def test_pods_of_a_shape_are_placed_as_by_the_reference_implementation(shape):
     given = shapes.generate(shape, 12, 18, 20)
     running = list(given["init"])
     for pod, placed in zip(given["pods"], placements("pods", given), strict=True):
-        answer = reference_pods.answer({"nodes": given["nodes"], "pods": running, "pod": pod})
+        question = {"nodes": given["nodes"], "namespaces": given["namespaces"], "pods": running, "pod": pod}
+        answer = reference_pods.answer(question)
         assert placed["node"] in (answer["best"] or [""])
         if placed["node"]:
             running.append({**pod, "spec": {**pod["spec"], "nodeName": placed["node"]}})

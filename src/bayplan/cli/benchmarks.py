@@ -27,7 +27,7 @@ from bayplan.placing import place_pods
 from bayplan.rules import profiles
 from bayplan.rules.rule import AnyRule
 from bayplan.wire.fleets import Cluster, ResourceBinding
-from bayplan.wire.nodes import Node
+from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.pods import Pod
 
 
@@ -37,6 +37,7 @@ class PodsInput(msgspec.Struct):
     nodes: list[Node]
     pods: list[Pod]
     init: list[Pod] = []
+    namespaces: list[Namespace] = []
 
 
 class FleetInput(msgspec.Struct):
@@ -87,6 +88,8 @@ def of_pods(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], BenchmarkR
 
     def run() -> BenchmarkRun:
         index = PlacementIndex()
+        for namespace in given.namespaces:
+            index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
         for target in targets:
             index.add_target(target)
         for workload, name in running:

@@ -25,6 +25,7 @@ ClassKey = tuple[str, VisibleLabels, bool, AffinityTerms]
 OTHER = "\0other"  # replaces every value of a label that no term in use names
 MAX_LISTED_SETS = 1024  # label sets with one key; where there are more, all sets are scanned when it is first mentioned
 FEW_CLASSES = 16  # so many are compared with a term one by one
+FEW_NAMESPACES = 64  # of which a term selects workloads; where it selects more, they narrow little
 
 
 @dataclass(slots=True, eq=False)
@@ -174,6 +175,7 @@ class ClassTable(msgspec.Struct, eq=False):
     by_key: dict[ClassKey, WorkloadClass] = {}
     by_id: dict[int, WorkloadClass] = {}
     by_label: dict[Mention, dict[int, WorkloadClass]] = {}
+    _namespaces_by_label: dict[Mention, set[str]] = {}
     _next_id: int = 0
 
     def __len__(self) -> int:
@@ -181,6 +183,16 @@ class ClassTable(msgspec.Struct, eq=False):
 
     def in_namespace(self, name: str) -> list[WorkloadClass]:
         return list(self.by_label.get((NAMESPACE, name), {}).values())
+
+    def relabel_namespace(self, name: str, before: Labels, after: Labels) -> None:
+        """Find the classes of a namespace by its new labels from now on."""
+        for mention in [mention for label in before.items() for mention in (label, (label[0], None))]:
+            having = self._namespaces_by_label[mention]
+            having.remove(name)
+            if not having:
+                del self._namespaces_by_label[mention]
+        for mention in [mention for label in after.items() for mention in (label, (label[0], None))]:
+            self._namespaces_by_label.setdefault(mention, set()).add(name)
 
     def create(self, key: ClassKey) -> WorkloadClass:
         namespace, visible, terminating, affinity = key
@@ -223,9 +235,14 @@ class ClassTable(msgspec.Struct, eq=False):
         """
         pieces: list[list[dict[int, WorkloadClass]]] = []
         for key, values in required_values(term).items():
+            mentions = [(key, value) for value in ((None,) if values is None else values)]
             if key.startswith(NAMESPACE_LABEL):
-                continue
-            some = [self.by_label.get((key, value), {}) for value in ((None,) if values is None else values)]
+                label = key.removeprefix(NAMESPACE_LABEL)
+                names = set().union(*(self._namespaces_by_label.get((label, value), ()) for _, value in mentions))
+                if len(names) > FEW_NAMESPACES:
+                    continue
+                mentions = [(NAMESPACE, name) for name in names]
+            some = [self.by_label.get(mention, {}) for mention in mentions]
             if not any(some):
                 return []
             pieces.append(some)

@@ -220,6 +220,7 @@ class PeerIndex:
 
     def relabel_namespace(self, name: str, labels: Labels | None) -> None:
         """Give a namespace other labels and count the classes in it where they now match."""
+        self.classes.relabel_namespace(name, self.namespaces.get(name, NO_LABELS), labels or NO_LABELS)
         if labels is None:
             self.namespaces.pop(name, None)
         else:

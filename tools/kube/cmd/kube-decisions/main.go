@@ -29,9 +29,10 @@ import (
 )
 
 type input struct {
-	Nodes []*v1.Node `json:"nodes"`
-	Init  []*v1.Pod  `json:"init"`
-	Pods  []*v1.Pod  `json:"pods"`
+	Nodes      []*v1.Node      `json:"nodes"`
+	Namespaces []*v1.Namespace `json:"namespaces"`
+	Init       []*v1.Pod       `json:"init"`
+	Pods       []*v1.Pod       `json:"pods"`
 }
 
 type result struct {
@@ -104,16 +105,22 @@ func admit(pod *v1.Pod) {
 }
 
 // loaded is a scheduler as kube-scheduler makes it without a configuration file. Its informers are never started, so
-// the client is never used; what they would have told it goes straight into its cache and its queue.
+// the client is never used; what they would have told it goes straight into its cache, its queue and their stores.
 func loaded(ctx context.Context, given *input) (*scheduler.Scheduler, error) {
 	client, err := kubernetes.NewForConfig(&rest.Config{})
 	if err != nil {
 		return nil, err
 	}
 	noEvents := func(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
-	sched, err := scheduler.New(ctx, client, informers.NewSharedInformerFactory(client, 0), nil, noEvents)
+	known := informers.NewSharedInformerFactory(client, 0)
+	sched, err := scheduler.New(ctx, client, known, nil, noEvents)
 	if err != nil {
 		return nil, err
+	}
+	for _, namespace := range given.Namespaces {
+		if err := known.Core().V1().Namespaces().Informer().GetStore().Add(namespace); err != nil {
+			return nil, err
+		}
 	}
 	logger := klog.FromContext(ctx)
 	for _, node := range given.Nodes {
