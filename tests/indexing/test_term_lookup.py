@@ -26,7 +26,13 @@ parts = st.builds(
     st.none() | st.lists(st.sampled_from(NAMESPACES), unique=True).map(tuple),
     st.none() | selectors,
 )
-terms = st.lists(parts, min_size=1, max_size=2).map(lambda drawn: PeerTerm(tuple(drawn)))
+values = st.lists(st.sampled_from(VALUES), min_size=1)
+alternatives = st.dictionaries(st.sampled_from(KEYS), values, max_size=2).map(
+    lambda drawn: tuple(requirement(key, IN, some) for key, some in sorted(drawn.items()))
+)
+terms = st.builds(
+    lambda parts, any_of: PeerTerm(tuple(parts), any_of=any_of), st.lists(parts, min_size=1, max_size=2), alternatives
+)
 
 
 @given(st.lists(terms, unique=True), st.data())

@@ -246,6 +246,8 @@ class ClassTable(msgspec.Struct, eq=False):
             if not any(some):
                 return []
             pieces.append(some)
+        if term.any_of:
+            pieces.append([self.by_label.get((one.key, value), {}) for one in term.any_of for value in one.values])
         if not pieces:
             return list(self.by_id.values())
         pieces.sort(key=lambda piece: sum(map(len, piece)))

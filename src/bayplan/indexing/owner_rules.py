@@ -20,7 +20,7 @@ import msgspec
 from bayplan.indexing.term_lookup import TermLookup
 from bayplan.indexing.term_table import Counter, Reach, TermEntry
 from bayplan.model.labels import Labels
-from bayplan.model.terms import ExcludedValues, PeerTerm, PodTerm, exclusion_of
+from bayplan.model.terms import ExcludedValues, PeerTerm, PodTerm, excluded_values
 
 MAX_NOTED_TERMS = 64  # changed terms that are compared with a state one by one
 
@@ -36,7 +36,7 @@ class Role(enum.Enum):
 
 ALL_ROLES = frozenset(Role)
 OwnerRuleKey = tuple[Role, tuple[str, ...], int, int, bool]
-FamilyKey = tuple[str, Role, tuple[str, ...], int]  # the key of the excluded values, and what the rules have in common
+FamilyKey = tuple[Role, tuple[str, ...], int]  # what the rules have in common beside their base
 
 
 class OwnerRule(msgspec.Struct, eq=False):
@@ -67,17 +67,21 @@ class OwnerRule(msgspec.Struct, eq=False):
 
 
 class OwnerFamily(msgspec.Struct, eq=False):
-    """Rules that differ only in the values of one key that they exclude; `total` counts the owners of all."""
+    """Rules that differ only in the label values that they exclude; `total` counts the owners of all."""
 
     key: FamilyKey
     base: PeerTerm
     total: Counter
-    by_value: dict[str, dict[int, OwnerRule]] = {}
+    by_label: dict[tuple[str, str], dict[int, OwnerRule]] = {}
     rules: dict[int, OwnerRule] = {}  # by id
 
-    def excluding(self, labels: Labels) -> Iterable[OwnerRule]:
-        """The rules that exclude a workload with these labels."""
-        return self.by_value.get(labels.get(self.key[0], "\0"), {}).values()
+    def excluding(self, labels: Labels) -> dict[int, OwnerRule]:
+        """The rules that exclude a workload with these labels, by id."""
+        found: dict[int, OwnerRule] = {}
+        for label in labels.items():
+            if label in self.by_label:
+                found.update(self.by_label[label])
+        return found
 
 
 @dataclass(slots=True, eq=False)
@@ -95,7 +99,7 @@ class OwnerRules:
     def add(self, rule: OwnerRule) -> None:
         self.n += 1
         rule.entry.owner_rules[rule.key] = rule
-        excluded = exclusion_of(rule.entry.term)
+        excluded = excluded_values(rule.entry.term)
         if excluded is None or rule.limit or len(rule.reach.keys) > 1:
             if len(_without_family(rule.entry)) == 1:
                 self._single.add(rule.entry.term, rule.entry)
@@ -103,25 +107,25 @@ class OwnerRules:
             return
         family = rule.family = self._family(rule, excluded)
         family.rules[id(rule)] = rule
-        for value in excluded.values:
-            family.by_value.setdefault(value, {})[id(rule)] = rule
+        for label in excluded.labels:
+            family.by_label.setdefault(label, {})[id(rule)] = rule
         self._note(excluded.complement)
 
     def remove(self, rule: OwnerRule) -> None:
         self.n -= 1
         # A new dictionary, because another one may be iterated over just now.
         rule.entry.owner_rules = {key: other for key, other in rule.entry.owner_rules.items() if other is not rule}
-        family, excluded = rule.family, exclusion_of(rule.entry.term)
+        family, excluded = rule.family, excluded_values(rule.entry.term)
         if family is None or excluded is None:
             if not _without_family(rule.entry):
                 self._single.remove(rule.entry.term)
             self._note(rule.entry.term)
             return
         del family.rules[id(rule)]
-        for value in excluded.values:
-            del family.by_value[value][id(rule)]
-            if not family.by_value[value]:
-                del family.by_value[value]
+        for label in excluded.labels:
+            del family.by_label[label][id(rule)]
+            if not family.by_label[label]:
+                del family.by_label[label]
         self._note(excluded.complement)
         if not family.rules:
             del self._by_base[family.base][family.key]
@@ -135,7 +139,7 @@ class OwnerRules:
         if families is None:
             families = self._by_base[excluded.base] = {}
             self._families.add(excluded.base, families)
-        key = (excluded.key, rule.role, rule.reach.keys, rule.weight)
+        key = (rule.role, rule.reach.keys, rule.weight)
         family = families.get(key)
         if family is None:
             family = families[key] = OwnerFamily(key, excluded.base, Counter(rule.reach.columns[0]))
@@ -150,7 +154,7 @@ class OwnerRules:
         """The rules of these roles whose terms match an incoming workload."""
         yield from self._matching_single(labels, namespace, namespace_labels, roles)
         for family in self._matching_families(labels, namespace, namespace_labels, roles):
-            excluding = {id(rule) for rule in family.excluding(labels)}
+            excluding = family.excluding(labels)
             yield from (rule for rule in family.rules.values() if id(rule) not in excluding)
 
     def summed(
@@ -161,7 +165,7 @@ class OwnerRules:
             yield rule, rule.reach
         for family in self._matching_families(labels, namespace, namespace_labels, roles):
             rule = next(iter(family.rules.values()))
-            less = tuple([(other.reach.counter, -1) for other in family.excluding(labels)])
+            less = tuple([(other.reach.counter, -1) for other in family.excluding(labels).values()])
             yield rule, Reach(family.total, rule.reach.keys, rule.reach.columns, less)
 
     def _matching_single(
@@ -176,7 +180,7 @@ class OwnerRules:
         self, labels: Labels, namespace: str, namespace_labels: Labels, roles: Collection[Role]
     ) -> Iterator[OwnerFamily]:
         for families in self._families.find(labels, namespace, namespace_labels) if roles else ():
-            some = [family for family in families.values() if family.key[1] in roles]
+            some = [family for family in families.values() if family.key[0] in roles]
             # All of them have the same base.
             if some and some[0].base.matches(labels, namespace, namespace_labels, terminating=False):
                 yield from some

@@ -10,7 +10,7 @@ are used for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -66,16 +66,14 @@ class TermLookup(msgspec.Struct, Generic[Entry], eq=False):
     _without_keys: TermGroup[Entry] = msgspec.field(default_factory=lambda: TermGroup((), ()))
 
     def add(self, term: PeerTerm, entry: Entry) -> None:
-        keys, choices = _postings(term)
-        group = self._groups.get(keys)
-        for values in choices:
+        for keys, values in _postings(term):
+            group = self._groups.get(keys)
             if group is None:
                 group = self._groups[keys] = self._new_group(keys)
             group.by_values.setdefault(values, {})[term] = entry
 
     def remove(self, term: PeerTerm) -> None:
-        keys, choices = _postings(term)
-        for values in choices:
+        for keys, values in _postings(term):
             group = self._groups[keys]
             del group.by_values[values][term]
             if not group.by_values[values]:
@@ -84,17 +82,18 @@ class TermLookup(msgspec.Struct, Generic[Entry], eq=False):
                 del self._groups[keys]
                 self._unlist(group)
 
-    def find(self, labels: Labels, namespace: str, namespace_labels: Labels) -> Iterator[Entry]:
+    def find(self, labels: Labels, namespace: str, namespace_labels: Labels) -> Iterable[Entry]:
         """The terms that may match a workload: each once, and every term that does match."""
         attributes = {NAMESPACE: namespace, **labels}
         for key, value in namespace_labels.items():
             attributes[NAMESPACE_LABEL + key] = value
         by_key = self._by_key
+        found = dict(self._without_keys.find(attributes))
         for key in attributes:
             if key in by_key:
                 for group in by_key[key].values():
-                    yield from group.find(attributes).values()
-        yield from self._without_keys.find(attributes).values()
+                    found.update(group.find(attributes))
+        return found.values()
 
     def _new_group(self, keys: GroupKeys) -> TermGroup[Entry]:
         made: TermGroup[Entry] = TermGroup(*keys)
@@ -159,19 +158,29 @@ def _positive(selector: Selector, prefix: str) -> Iterator[tuple[str, tuple[str,
             yield prefix + requirement.key, None
 
 
-def _postings(term: PeerTerm) -> tuple[GroupKeys, list[tuple[str, ...]]]:
+def _postings(term: PeerTerm) -> Iterator[tuple[GroupKeys, tuple[str, ...]]]:
     """
-    The group of a term, and the values under which it is found there.
+    The groups of a term, and the values under which it is found there; those of `any_of` have a posting each.
 
-    Of the keys with several values, one has a posting for each value: the one with the fewest. Of the others, every
+    Of the keys with several values, one has a posting for each value: the label with the fewest. Of the others, every
     combination would need one, so only their presence is required.
     """
     required = required_values(term)
-    single = {key: values[0] for key, values in required.items() if values is not None and len(values) == 1}
-    several = [(len(values), key) for key, values in required.items() if values is not None and len(values) != 1]
-    chosen = min(several)[1] if several else None
+    if not term.any_of:
+        several = [key for key, values in required.items() if values is not None and len(values) != 1]
+        # A namespace narrows less than a label: terms that list namespaces mostly list the same ones.
+        several.sort(key=lambda key: (key == NAMESPACE and bool(required[key]), len(required[key] or ())))
+        yield from _combinations(required, several[0] if several else None)
+    for one in term.any_of:
+        yield from _combinations({**required, one.key: one.values}, one.key)
+
+
+def _combinations(required: RequiredValues, chosen: str | None) -> Iterator[tuple[GroupKeys, tuple[str, ...]]]:
+    """The group and the values of what is required, once for each value of the chosen key."""
+    single = {
+        key: values[0] for key, values in required.items() if key != chosen and values is not None and len(values) == 1
+    }
     valued = tuple(sorted(single if chosen is None else {*single, chosen}))
     present = tuple(sorted(required.keys() - set(valued)))
-    alternatives = ("",) if chosen is None else required[chosen] or ()
-    choices = [tuple([single.get(key, alternative) for key in valued]) for alternative in alternatives]
-    return (valued, present), choices
+    for alternative in ("",) if chosen is None else required[chosen] or ():
+        yield (valued, present), tuple([single.get(key, alternative) for key in valued])

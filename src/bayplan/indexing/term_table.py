@@ -282,4 +282,5 @@ def mentions_of(term: PeerTerm) -> Iterable[Mention]:
         for requirement in part.selector.requirements if part.selector is not None else ():
             values = requirement.values if requirement.operator in (IN, NOT_IN) else (None,)
             found.update(((requirement.key, value), None) for value in values)
+    found.update(((one.key, value), None) for one in term.any_of for value in one.values)
     return found

@@ -7,13 +7,29 @@ Does not know namespaces, topology or nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Self
 
 import msgspec
 
 Labels = Mapping[str, str]
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
+MAX_FEW_VALUES = 16  # up to so many values are compared one by one
 NEGATIVE = frozenset({NOT_IN, DOES_NOT_EXIST})
+
+
+class ManyValues(tuple[str, ...]):  # noqa: SLOT001 - the set needs a place
+    """The values of a requirement with a set beside them, because some requirements list hundreds."""
+
+    _set: frozenset[str]
+
+    def __new__(cls, values: Iterable[str]) -> Self:
+        made = super().__new__(cls, values)
+        made._set = frozenset(made)
+        return made
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._set
 
 
 class Requirement(msgspec.Struct, frozen=True, order=True):
@@ -79,7 +95,8 @@ def selector_of(requirements: Iterable[Requirement]) -> Selector:
 
 def requirement(key: str, operator: str, values: Iterable[str] = ()) -> Requirement:
     """A requirement in canonical form: its values sorted, each once."""
-    return Requirement(key, operator, tuple(sorted(set(values))))
+    listed = sorted(set(values))
+    return Requirement(key, operator, tuple(listed) if len(listed) <= MAX_FEW_VALUES else ManyValues(listed))
 
 
 def equals(labels: Labels) -> Selector:

@@ -9,16 +9,17 @@ differently: as terms of an incoming workload, or as terms that a placed workloa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from bayplan.caching import memoised
-from bayplan.model.labels import EVERYTHING, EXISTS, IN, NOT_IN, Labels, Requirement, Selector, selector_of
+from bayplan.model.labels import EVERYTHING, EXISTS, IN, NOT_IN, Labels, Requirement, Selector, requirement
 from bayplan.model.semantics import Semantics
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
-MAX_EXCLUSIONS = 3  # keys of which a term excludes values, up to which its matches are counted as a difference
 TARGET = "\0target"  # the topology in which every target is a domain of its own, with or without a label
 # The API server sets this label on every namespace, so requiring it excludes none.
 _IN_EVERY_NAMESPACE = Requirement("kubernetes.io/metadata.name", EXISTS)
@@ -85,19 +86,21 @@ class PeerTerm(msgspec.Struct, frozen=True, cache_hash=True):
 
     A workload counts if its labels match every selector, its namespace is listed or matches the namespace selector and
     is not excluded, and it is not terminating (unless terminating workloads count). Several parts form a conjunction:
-    kube-scheduler requires one pod that meets all required affinity terms.
+    kube-scheduler requires one pod that meets all required affinity terms. At least one of `any_of` must hold too, if
+    there are any.
     """
 
     parts: tuple[TermPart, ...]
     counts_terminating: bool = True
+    any_of: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Labels, namespace: str, namespace_labels: Labels, *, terminating: bool) -> bool:
         if terminating and not self.counts_terminating:
             return False
-        for part in self.parts:  # noqa: SIM110 - a generator costs more than most matches
+        for part in self.parts:  # a loop, because a generator costs more than most matches
             if not part.matches(labels, namespace, namespace_labels):
                 return False
-        return True
+        return not self.any_of or any(one.matches(labels) for one in self.any_of)
 
 
 class ResolvedTerm(msgspec.Struct, frozen=True):
@@ -166,61 +169,38 @@ def _selected_by(term: PodTerm, namespace: str, semantics: Semantics, *, exclude
 
 class ExcludedValues(msgspec.Struct, frozen=True):
     """
-    A term with one requirement `key NotIn values`.
+    What a term with `NotIn` requirements excludes.
 
-    `base` is the term without that requirement. It matches what the term matches, and what `complement` matches.
+    `base` is the term without these requirements. It matches what the term matches, and what `complement` matches.
     """
 
     base: PeerTerm
     complement: PeerTerm
-    key: str
-    values: tuple[str, ...]
 
-
-def _first_exclusion(term: PeerTerm) -> ExcludedValues | None:
-    for position, part in enumerate(term.parts):
-        for excluding in part.selector.requirements if part.selector is not None else ():
-            if excluding.operator == NOT_IN:
-                assert part.selector is not None
-                others = [requirement for requirement in part.selector.requirements if requirement != excluding]
-                included = Requirement(excluding.key, IN, excluding.values)
-
-                def with_selector(selector: Selector, position: int = position, part: TermPart = part) -> PeerTerm:
-                    parts = list(term.parts)
-                    parts[position] = msgspec.structs.replace(part, selector=selector)
-                    return PeerTerm(tuple(parts), term.counts_terminating)
-
-                base, complement = with_selector(selector_of(others)), with_selector(selector_of([*others, included]))
-                return ExcludedValues(base, complement, excluding.key, excluding.values)
-    return None
+    @property
+    def labels(self) -> Iterator[tuple[str, str]]:
+        """The labels of which each is enough to be excluded."""
+        return ((one.key, value) for one in self.complement.any_of for value in one.values)
 
 
 @memoised(16384)
-def exclusion_of(term: PeerTerm) -> ExcludedValues | None:
-    """The values that a term excludes, if it excludes values of one key only."""
-    found = _first_exclusion(term)
-    return found if found is not None and _first_exclusion(found.base) is None else None
-
-
-@memoised(16384)
-def signed_terms(term: PeerTerm) -> tuple[tuple[PeerTerm, int], ...]:
-    """
-    Terms without `NotIn` whose matches, added up with their signs, are those of the term; the first sign is positive.
-
-    A term that excludes values of many keys stays as it is, because each of them doubles the number of terms.
-    """
-    found = [(term, 1)]
-    for _ in range(MAX_EXCLUSIONS):
-        exclusions = [(_first_exclusion(one), one, sign) for one, sign in found]
-        if not any(exclusion for exclusion, _, _ in exclusions):
-            return tuple(found)
-        found = []
-        for exclusion, one, sign in exclusions:
-            if exclusion is None:
-                found.append((one, sign))
-            else:
-                found += [(exclusion.base, sign), (exclusion.complement, -sign)]
-    return tuple(found) if not any(_first_exclusion(one) for one, _ in found) else ((term, 1),)
+def excluded_values(term: PeerTerm) -> ExcludedValues | None:
+    """What the term excludes; None if it has no `NotIn` requirement."""
+    excluded: dict[str, set[str]] = {}
+    parts = []
+    for part in term.parts:
+        requirements = part.selector.requirements if part.selector is not None else ()
+        others = [one for one in requirements if one.operator != NOT_IN]
+        for one in requirements:
+            if one.operator == NOT_IN:
+                excluded.setdefault(one.key, set()).update(one.values)
+        selector = part.selector if len(others) == len(requirements) else Selector(tuple(others))
+        parts.append(msgspec.structs.replace(part, selector=selector))
+    if not excluded or term.any_of:
+        return None
+    base = PeerTerm(tuple(parts), term.counts_terminating)
+    any_of = tuple([requirement(key, IN, values) for key, values in sorted(excluded.items())])
+    return ExcludedValues(base, msgspec.structs.replace(base, any_of=any_of))
 
 
 def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import Reach, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Scores
-from bayplan.model.terms import PeerTerm, resolve, signed_terms
+from bayplan.model.terms import PeerTerm, excluded_values, resolve
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.inter_pod_affinity import evidence, preemption, remedies
@@ -120,13 +120,13 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         held: list[TermEntry] = []
 
         def reach(term: PeerTerm, keys: tuple[str, ...]) -> Reach:
-            found: list[tuple[Reach, int]] = []
-            for one, sign in signed_terms(term):
-                held.append(peer_index.hold(one))
-                found.append((peer_index.match_reach(held[-1], keys), sign))
-            first = found[0][0]
-            first.others = tuple([(one.counter, sign) for one, sign in found[1:]])
-            return first
+            excluded = excluded_values(term)
+            held.append(peer_index.hold(term if excluded is None else excluded.base))
+            found = peer_index.match_reach(held[-1], keys)
+            if excluded is not None:
+                held.append(peer_index.hold(excluded.complement))
+                found.others = ((peer_index.match_reach(held[-1], keys).counter, -1),)
+            return found
 
         own = resolve(part.affinity, part.namespace, semantics, incoming=True)
         required = []
