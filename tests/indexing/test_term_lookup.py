@@ -8,7 +8,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.term_lookup import TermLookup
 from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector, equals, requirement, selector_of
 from bayplan.model.targets import Target
-from bayplan.model.terms import HOSTNAME, TARGET, AffinityTerms, PeerTerm, PodTerm, TermPart
+from bayplan.model.terms import HOSTNAME, TARGET, AffinityTerms, PeerTerm, PodTerm, TermPart, excluded_values
 from bayplan.model.workloads import Needs, Workload
 
 KEYS, VALUES, NAMESPACES = ("app", "tier", "team"), ("", "a", "b"), ("red", "blue")
@@ -61,6 +61,16 @@ def test_a_lookup_without_terms_holds_nothing(drawn):
     assert not lookup._groups
     assert not lookup._by_key
     assert not lookup._without_keys.by_values
+
+
+def test_a_term_that_requires_what_it_excludes_is_removed():
+    requirements = [requirement(key, operator, ["a"]) for key in ("app", "tier") for operator in (IN, NOT_IN)]
+    complement = excluded_values(PeerTerm((TermPart(selector_of(requirements), None),))).complement
+    lookup = TermLookup()
+    lookup.add(complement, 1)
+    assert list(lookup.find({"app": "a", "tier": "a"}, "x", {})) == [1]
+    lookup.remove(complement)
+    assert not lookup._groups
 
 
 def helm(i):

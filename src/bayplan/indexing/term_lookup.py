@@ -66,14 +66,14 @@ class TermLookup(msgspec.Struct, Generic[Entry], eq=False):
     _without_keys: TermGroup[Entry] = msgspec.field(default_factory=lambda: TermGroup((), ()))
 
     def add(self, term: PeerTerm, entry: Entry) -> None:
-        for keys, values in _postings(term):
+        for keys, values in dict.fromkeys(_postings(term)):
             group = self._groups.get(keys)
             if group is None:
                 group = self._groups[keys] = self._new_group(keys)
             group.by_values.setdefault(values, {})[term] = entry
 
     def remove(self, term: PeerTerm) -> None:
-        for keys, values in _postings(term):
+        for keys, values in dict.fromkeys(_postings(term)):
             group = self._groups[keys]
             del group.by_values[values][term]
             if not group.by_values[values]:
@@ -160,7 +160,9 @@ def _positive(selector: Selector, prefix: str) -> Iterator[tuple[str, tuple[str,
 
 def _postings(term: PeerTerm) -> Iterator[tuple[GroupKeys, tuple[str, ...]]]:
     """
-    The groups of a term, and the values under which it is found there; those of `any_of` have a posting each.
+    The groups of a term, and the values under which it is found there; those of `any_of` have postings each.
+
+    A term may have the same posting more than once: what one of `any_of` allows may be required besides.
 
     Of the keys with several values, one has a posting for each value: the label with the fewest. Of the others, every
     combination would need one, so only their presence is required.
