@@ -188,13 +188,18 @@ class Search:
         self.ends[objective].append(worst)
 
     def measure(self, shape, objective):
-        """The numbers of a shape; its objectives are 0 where the two schedulers place different numbers of pods."""
+        """
+        The numbers of a shape; its objectives are 0 where the two schedulers place different numbers of pods.
+
+        They are 0 too where loading took all the time, because nothing is known of the decisions then.
+        """
         key = (shape, objective)
         if key not in self.known:
             found = measured(shape, SMALL, (objective,))
             ours, theirs, n_pending = found["placed"]
             is_known = shape.same_rules and None not in (ours, theirs)
-            if is_known and abs(ours - theirs) > SHARE_AGREED * n_pending:
+            differs = is_known and abs(ours - theirs) > SHARE_AGREED * n_pending
+            if differs or "loading" in found["ended"]:
                 found[objective] = 0
             self.known[key] = found
             _report(f"{objective:8} {found[objective]:7.3f}  {_brief(found)}")
