@@ -23,6 +23,7 @@ from bayplan.model.targets import FIELD_KEYS
 from bayplan.model.terms import TARGET
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing import place_bindings
+from bayplan.reading import files
 from bayplan.reading.collecting import Inputs, ObjectKey
 from bayplan.validating import placements
 from bayplan.wire import kinds
@@ -49,6 +50,7 @@ class Fleet(msgspec.Struct):
     not_scheduled: frozenset[WorkloadKey] = frozenset()
 
 
+@files.gc_paused()
 def fleet_of(
     inputs: Inputs,
     *,
