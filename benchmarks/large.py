@@ -1,5 +1,5 @@
 """
-The largest cluster that Kubernetes' users have reported, in one process: time and memory to load it, and to decide.
+A cluster of ten times the size that Kubernetes supports, in one process: time and memory to load it, and to decide.
 
 As a program, `python benchmarks/large.py FILE TEMPLATES` loads a dump as `bayplan place` does, decides pods one after
 another and prints what both took. TEMPLATES is how many templates the dump's pods have.
@@ -79,11 +79,12 @@ def decided(index, n_templates):
     from bayplan.rules import profiles
 
     engine = Engine(index, profiles.pod_rules())
-    few = max(1, min(30, n_templates // 4))
+    n = min(N_DECISIONS, len(index.slots) // 10)  # so that all of them find a node in a small cluster, too
+    few = max(1, n // 10)
     pods_by_sort = {
-        "known": [pending(i % few, f"known-{i}") for i in range(N_DECISIONS)],
-        "existing": [pending(few + i % (n_templates - few), f"existing-{i}") for i in range(N_DECISIONS)],
-        "new": [pending(n_templates + i, f"new-{i}") for i in range(N_DECISIONS)],
+        "known": [pending(i % few, f"known-{i}") for i in range(n)],
+        "existing": [pending(few + i % (n_templates - few), f"existing-{i}") for i in range(n)],
+        "new": [pending(n_templates + i, f"new-{i}") for i in range(n)],
     }
     gc.collect()
     gc.freeze()
