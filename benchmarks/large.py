@@ -1,5 +1,5 @@
 """
-A cluster of ten times the size that Kubernetes supports, in one process: time and memory to load it, and to decide.
+Ten times the nodes that Kubernetes supports, in one process: time and memory to load them, and to decide.
 
 As a program, `python benchmarks/large.py FILE TEMPLATES` loads a dump as `bayplan place` does, decides pods one after
 another and prints what both took. TEMPLATES is how many templates the dump's pods have.

@@ -109,7 +109,7 @@ class _OwnKeysTerm(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.term, selector=own)
 
 
-class _WorkloadTerms(msgspec.Struct, frozen=True):
+class _TermsOfPlacement(msgspec.Struct, frozen=True):
     """The terms of a placement, whatever the labels of the workload are."""
 
     required: tuple[_OwnKeysTerm, ...] = ()
@@ -125,7 +125,7 @@ class _WorkloadTerms(msgspec.Struct, frozen=True):
 
 class _PlacementRules(msgspec.Struct, frozen=True):
     placement: Placement = Placement()
-    terms: _WorkloadTerms = _WorkloadTerms()
+    terms: _TermsOfPlacement = _TermsOfPlacement()
 
 
 def _rules(
@@ -213,7 +213,7 @@ def rebalance_requested_since(triggered: str | None, scheduled: str | None) -> b
     return datetime.fromisoformat(triggered) > datetime.fromisoformat(scheduled)
 
 
-def _terms_of(placement: Mapping[str, Any], keys: LabelKeys) -> _WorkloadTerms:
+def _terms_of(placement: Mapping[str, Any], keys: LabelKeys) -> _TermsOfPlacement:
     """The terms of the placement alone; raises InputError for an invalid term."""
     found: dict[str, tuple[_OwnKeysTerm, ...]] = {}
     for field, configured, prefix in (
@@ -233,7 +233,7 @@ def _terms_of(placement: Mapping[str, Any], keys: LabelKeys) -> _WorkloadTerms:
             )
             for path, weighted in _listed(lists, field, PREFERRED)
         )
-    return _WorkloadTerms(**found)
+    return _TermsOfPlacement(**found)
 
 
 def _listed(lists: Mapping[str, Any], field: str, name: str) -> list[tuple[str, Mapping[str, Any]]]:
