@@ -17,6 +17,7 @@ PODS = [
     ("gen_pods.py spread 5000 5000 1000", 10_500, True),
     ("gen_pods.py plain 5000 1000 1000", 12_000, True),
     ("gen_templates.py 2000 5000 5000 2000", 1_500, True),
+    ("shapes.py generate helm 5000 50000 1000", 5_000, True),
     ("gen_refusals.py 500 5000 5000 5000", 2_000, False),
 ]
 FLEET = [
@@ -25,6 +26,8 @@ FLEET = [
     ("gen_fleet.py dyn 1000 10000 300", 5_900, True),
     ("gen_fleet.py overflow 1000 10000 300", 4_300, True),
     ("gen_fleet.py mixed 1000 10000 300", 5_200, True),
+    # karmada-scheduler ignores the annotations of this input, so it decides less than Bayplan.
+    ("shapes.py generate flink 1000 10000 300", 5_000, True),
     ("gen_fleet.py mixed 5000 200000 300", 500, False),
 ]
 

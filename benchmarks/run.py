@@ -1,8 +1,8 @@
 """
 Measure everything that needs no server: `python benchmarks/run.py [SECTION...] [--quick]` prints tables, ratios first.
 
-Sections are decisions, growth, loading, yaml, start-up, incremental, rollouts, volumes and webhook; all of them unless
-some are named.
+Sections are decisions, growth, loading, large, fleet-loading, yaml, start-up, incremental, rollouts, volumes and
+webhook; all of them unless some are named.
 Results are written to results.json and the tables to README.md, section by section: other sections stay unchanged.
 `--quick` uses small inputs to check that everything runs, and writes nothing.
 """
@@ -17,8 +17,10 @@ HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
 import decisions  # noqa: E402
+import fleet_loading  # noqa: E402
 import growth  # noqa: E402
 import incremental  # noqa: E402
+import large  # noqa: E402
 import loading  # noqa: E402
 import reviews  # noqa: E402
 import rollouts  # noqa: E402
@@ -31,6 +33,8 @@ SECTIONS = {
     "decisions": decisions,
     "growth": growth,
     "loading": loading,
+    "large": large,
+    "fleet-loading": fleet_loading,
     "yaml": yaml_dumps,
     "start-up": start_up,
     "incremental": incremental,

@@ -84,6 +84,7 @@ def main():
     commands.add_parser("list", help="list the named shapes")
     generating = commands.add_parser("generate", help="print an input for `bayplan bench`")
     generating.add_argument("words", nargs="+", metavar="SHAPE ... NODES INIT PODS")
+    generating.add_argument("--known", type=int, help="known kinds are those of the first so many existing pods")
     measuring = commands.add_parser("measure", help="compare with the real code, and measure growth")
     measuring.add_argument("words", nargs="+", metavar="SHAPE")
     measuring.add_argument("--full", action="store_true", help="at full size, best of three")
@@ -105,7 +106,7 @@ def run(given):
             print(f"{name:14} {text}")
     elif given.command == "generate":
         *words, n_targets, n_existing, n_pending = given.words
-        json.dump(generate(parse(words), int(n_targets), int(n_existing), int(n_pending)), sys.stdout)
+        json.dump(generate(parse(words), int(n_targets), int(n_existing), int(n_pending), given.known), sys.stdout)
     else:
         # Only these need the real code and a running interpreter of the virtual environment.
         import shape_search

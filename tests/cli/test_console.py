@@ -5,7 +5,9 @@ import json
 
 import pytest
 
+from bayplan.cli import loading
 from bayplan.cli.console import Console, ProgressLine
+from bayplan.cli.options import DecisionOptions, InputOptions, ScopeOptions
 from bayplan.errors import ClusterError, Fault, InputError
 
 
@@ -99,3 +101,51 @@ def _shown(stream, console, monkeypatch):
     with console.progress() as show:
         show(lambda: "half done")
     return stream.getvalue()
+
+
+def test_loading_a_dump_shows_progress_in_every_phase(scene, monkeypatch):
+    pods = [
+        {
+            "metadata": {"name": f"p{i}", "namespace": "shop", "uid": f"u{i}"},
+            "spec": {"nodeName": "a1"},
+            "status": {"phase": "Running"},
+        }
+        for i in range(1200)
+    ]
+    dump = scene / "dump.json"
+    dump.write_text(json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}))
+    phases = _phases_shown(["nodes.yaml", "dump.json"], monkeypatch)
+    assert "reading dump.json: 500 objects, " in phases
+    assert "adding running pods to the index: 1000 of 1201" in phases
+
+
+def test_loading_a_fleet_shows_progress_in_every_phase(tmp_path, monkeypatch):
+    cluster = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"}}
+    resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default"}
+    bindings = [
+        {
+            "apiVersion": "work.karmada.io/v1alpha2",
+            "kind": "ResourceBinding",
+            "metadata": {"name": f"b{i}", "namespace": "default", "uid": f"u{i}"},
+            "spec": {"resource": {**resource, "name": f"b{i}"}, "clusters": [{"name": "m1"}]},
+            "status": {},
+        }
+        for i in range(700)
+    ]
+    fleet = tmp_path / "fleet.json"
+    fleet.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [cluster, *bindings]}))
+    phases = _phases_shown([str(fleet)], monkeypatch)
+    assert "adding bindings to the index: 500 of 700" in phases
+
+
+def _phases_shown(files, monkeypatch):
+    """What a terminal shows while these files are loaded, as if every step took longer than the delay."""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("bayplan.cli.console.PROGRESS_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("bayplan.cli.console.PROGRESS_INTERVAL_SECONDS", 0.0)
+    sources = InputOptions(**dict.fromkeys(InputOptions.__struct_fields__, None) | {"filename": files})
+    scope = ScopeOptions(namespace=None, all_namespaces=True, selector=None)
+    decisions = DecisionOptions("upstream", (), "", None, None)
+    loading.load(sources, scope, decisions, Console())
+    return terminal.getvalue()

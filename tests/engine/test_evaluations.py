@@ -9,7 +9,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import equals
 from bayplan.model.targets import Target
 from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PodTerm
-from bayplan.model.workloads import Needs, Requests, Workload
+from bayplan.model.workloads import Images, Needs, Requests, Workload
 from bayplan.placing import place_pods
 from bayplan.rules import profiles
 
@@ -107,3 +107,28 @@ def test_relabelling_a_namespace_moves_its_pods_between_terms():
     assert schedule_pod.schedule(pending, engine).verdicts.feasible.sum() == 2
     index.set_namespace("elsewhere", {"team": "office"})
     assert schedule_pod.schedule(pending, engine).verdicts.feasible.sum() == 3
+
+
+def test_the_more_nodes_the_more_changes_are_corrected_instead_of_evaluating_all():
+    engines = []
+    for n_targets in (50, 10_000):
+        index = cluster(n_targets, 0)
+        engine = Engine(index, profiles.pod_rules())
+        place_pods.place(workload("first"), engine)
+        before = engine.evaluations.n_full
+        for i in range(70):
+            index.add(workload(f"other-{i}"), f"n{i % n_targets}")
+        place_pods.place(workload("second"), engine)
+        engines.append(engine.evaluations.n_full - before)
+    few_nodes, many_nodes = engines
+    assert (few_nodes > 0, many_nodes) == (True, 0)
+
+
+def test_templates_that_differ_in_what_no_rule_reads_share_their_order_of_nodes():
+    engine = Engine(cluster(10, 0), profiles.pod_rules())
+    one, other = (
+        msgspec.structs.replace(workload(app, app=app), needs=Needs(requests=REQUESTS, images=Images((f"{app}:1",), 1)))
+        for app in ("web", "db")
+    )
+    assert engine.class_of(one) is not engine.class_of(other)
+    assert engine.class_of(one).order is engine.class_of(other).order

@@ -1,4 +1,4 @@
-"""A dump of any size is read in bounded memory."""
+"""A dump of any size is read in bounded memory, mapped pages included."""
 
 import json
 import subprocess
@@ -26,29 +26,32 @@ def big_pod(index):
 
 
 MEASURE = """
-    import resource, sys
-    from bayplan.reading import files
+    import sys
+    from bayplan.reading import documents, files
     from bayplan.wire import kinds
 
-    def anonymous():
+    def resident():
         with open("/proc/self/status") as lines:
-            return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+            memory = dict(line.split(":") for line in lines if line.startswith("Rss"))
+        return [int(memory[name].split()[0]) for name in ("RssAnon", "RssFile")]
 
-    peak = count = 0
+    documents.MIN_STREAMED_BYTES = documents.RELEASED_BYTES = 4_000_000
+    peaks, count = [0, 0], 0
     def sink(pod):
-        global peak, count
+        global peaks, count
         count += 1
         if count % 200 == 0:
-            peak = max(peak, anonymous())
+            peaks = list(map(max, peaks, resident()))
 
-    before = anonymous()
+    before = resident()
     found = files.load(files.ReadOptions([sys.argv[1]], sinks={kinds.POD: sink}))
-    print(count, (peak - before) // 1024, len(found.inventory.names))
+    grown = [(peak - start) // 1024 for peak, start in zip(peaks, before)]
+    print(count, *grown, len(found.inventory.names))
 """
 
 
 def measure(path):
-    """How many pods a fresh process read, by how many MB it grew, and how many names it kept."""
+    """How many pods a fresh process read, by how many MB it grew, alone and with mapped files, and the names it kept."""
     pytest.importorskip("resource")
     command = [sys.executable, "-c", textwrap.dedent(MEASURE), str(path)]
     environment = {"PYTHONPATH": ":".join(sys.path)}
@@ -63,10 +66,11 @@ def test_json_list_in_bounded_memory(tmp_path):
         file.write('{\n    "apiVersion": "v1",\n    "items": [\n')
         file.writelines(("," if index else "") + json.dumps(big_pod(index), indent=4) for index in range(N_PODS))
         file.write('],\n    "kind": "List"\n}\n')
-    n_pods, grown, n_names = measure(path)
+    n_pods, grown, mapped, n_names = measure(path)
     assert (n_pods, n_names) == (N_PODS, N_PODS)
     assert path.stat().st_size > 65_000_000
     assert grown < 30
+    assert mapped < 15  # what was read is released
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
@@ -76,7 +80,8 @@ def test_yaml_list_in_bounded_memory(tmp_path):
         file.write("apiVersion: v1\nitems:\n")
         file.writelines(f"- {json.dumps(big_pod(index))}\n" for index in range(N_PODS // 4))
         file.write("kind: List\n")
-    n_pods, grown, _ = measure(path)
+    n_pods, grown, mapped, _ = measure(path)
     assert n_pods == N_PODS // 4
     assert path.stat().st_size > 16_000_000
     assert grown < 12
+    assert mapped < 15

@@ -94,3 +94,60 @@ def test_a_syntax_error_is_one_fault(text, message):
     faults = [str(item) for item in read(text) if not isinstance(item, documents.Document)]
     assert len(faults) == 1
     assert faults[0].startswith(message), faults
+
+
+@pytest.fixture
+def streamed(monkeypatch):
+    """Read every list as a dump that is too large to be scanned as a whole."""
+    monkeypatch.setattr(documents, "MIN_STREAMED_BYTES", 0)
+
+
+RUNNING = {"metadata": {"uid": "u", "name": "ä"}, "spec": {}, "status": {"phase": "Running"}}
+DUMPED = {"apiVersion": "v1", "kind": "Pod", **RUNNING}
+BY_KUBECTL = {"apiVersion": "v1", "items": [DUMPED, obj("Node", "n")], "kind": "List", "metadata": {}}
+BY_SERVER = {"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": ""}, "items": [RUNNING, RUNNING]}
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        [BY_KUBECTL],
+        [BY_SERVER],
+        [{**BY_KUBECTL, "items": []}],
+        [{**BY_KUBECTL, "items": [BY_SERVER, DUMPED]}],
+        [BY_KUBECTL, BY_SERVER, BY_KUBECTL],
+        [BY_KUBECTL, obj("Pod", "b"), BY_KUBECTL],
+        [{**BY_KUBECTL, "more": 1}, BY_KUBECTL],  # only the end of the file is known before it is read
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 4])
+def test_a_large_dump_is_read_as_any_other_list(lists, indent, streamed, monkeypatch):
+    text = "\n".join(json.dumps(one, indent=indent, ensure_ascii=False) for one in lists)
+    assert documents.Source("a.json", text.encode()).is_json_dump
+    found = [(one.api_version, one.kind, one.name, one.line) for one in read(text)]
+    monkeypatch.setattr(documents, "MIN_STREAMED_BYTES", len(text) * 2)
+    assert found == [(one.api_version, one.kind, one.name, one.line) for one in read(text)]
+
+
+@pytest.mark.parametrize(
+    "broken, message",
+    [
+        ('{"kind": "Pod" "metadata": 5}', "a.json:3: invalid JSON: expected ',' or '}'"),
+        ("5", "a.json:3: expected an object with apiVersion and kind"),
+        ("", "a.json:4: invalid JSON: trailing comma in array"),
+        (",", "a.json:3: invalid JSON: "),
+        ('{}, {"kind": ', "a.json:4: invalid JSON: "),
+    ],
+)
+def test_a_syntax_error_in_a_large_dump_is_one_fault(broken, message, streamed):
+    text = f'{{"apiVersion": "v1", "items": [\n{json.dumps(DUMPED)},\n{broken}\n], "kind": "List"}}'
+    *_, fault = read(text)
+    assert str(fault).startswith(message)
+    assert sum(not isinstance(one, documents.Document) for one in read(text)) == 1
+
+
+def test_bytes_in_a_large_dump_that_are_not_utf_8_are_a_fault(streamed):
+    text = json.dumps({**BY_KUBECTL, "items": [obj("Node", "n"), DUMPED]}).encode().replace(b"Running", b"R\xffnning")
+    node, fault = json_documents.read(documents.Source("a.json", text))
+    assert node.name == "n"
+    assert str(fault) == f"a.json:1: not UTF-8: byte 0xff at offset {text.index(0xFF)}"

@@ -24,6 +24,7 @@ from bayplan.mapping.targets import target_of_cluster, target_of_node
 from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_pods
+from bayplan.reading.files import gc_paused
 from bayplan.rules import profiles
 from bayplan.rules.rule import AnyRule
 from bayplan.wire.fleets import Cluster, ResourceBinding
@@ -81,19 +82,21 @@ class BenchmarkRun(msgspec.Struct, frozen=True):
 
 def of_pods(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], BenchmarkRun]:
     """Parse the input once; each call of the result fills a new index and places all pods."""
-    given = msgspec.json.decode(content, type=PodsInput)
-    targets = [target_of_node(node) for node in given.nodes]
-    running = [(pods.workload_of(pod), pod.spec.node_name) for pod in given.init]
-    waiting = [pods.workload_of(pod) for pod in given.pods]
+    with gc_paused():
+        given = msgspec.json.decode(content, type=PodsInput)
+        targets = [target_of_node(node) for node in given.nodes]
+        running = [(pods.workload_of(pod), pod.spec.node_name) for pod in given.init]
+        waiting = [pods.workload_of(pod) for pod in given.pods]
 
     def run() -> BenchmarkRun:
         index = PlacementIndex()
-        for namespace in given.namespaces:
-            index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
-        for target in targets:
-            index.add_target(target)
-        for workload, name in running:
-            index.add(workload, name)
+        with gc_paused():
+            for namespace in given.namespaces:
+                index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
+            for target in targets:
+                index.add_target(target)
+            for workload, name in running:
+                index.add(workload, name)
         return _timed(waiting, Engine(index, rules))
 
     return run
@@ -102,17 +105,19 @@ def of_pods(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], BenchmarkR
 def of_fleet(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], BenchmarkRun]:
     """The same for bindings. Placements do not reduce what clusters report, as with karmada-scheduler."""
     del rules  # a KubeSchedulerConfiguration does not apply to fleets
-    given = msgspec.json.decode(content, type=FleetInput)
-    targets = [target_of_cluster(cluster) for cluster in given.clusters]
-    placed = [(bindings.workload_of(binding), bindings.shares_of(binding)) for binding in given.bindings]
-    waiting = [bindings.workload_of(binding) for binding in given.pending]
+    with gc_paused():
+        given = msgspec.json.decode(content, type=FleetInput)
+        targets = [target_of_cluster(cluster) for cluster in given.clusters]
+        placed = [(bindings.workload_of(binding), bindings.shares_of(binding)) for binding in given.bindings]
+        waiting = [bindings.workload_of(binding) for binding in given.pending]
 
     def run() -> BenchmarkRun:
         index = PlacementIndex(for_fleets(UPSTREAM), lost_targets_count=True)
-        for target in targets:
-            index.add_target(target)
-        for workload, shares in placed:
-            index.add_shares(workload, shares)
+        with gc_paused():
+            for target in targets:
+                index.add_target(target)
+            for workload, shares in placed:
+                index.add_shares(workload, shares)
         return _timed_fleet(waiting, FleetEngine(index, profiles.fleet_rules()))
 
     return run

@@ -40,14 +40,16 @@ def load(
     if inputs.clusters:
         from bayplan.reading import fleet
 
-        found = fleet.fleet_of(
-            inputs,
-            semantics=semantics,
-            seed=decisions.seed,
-            keys=decisions.label_keys(),
-            pods=sink.pending,
-            now=datetime.now(UTC),
-        )
+        with console.progress() as show:
+            found = fleet.fleet_of(
+                inputs,
+                semantics=semantics,
+                seed=decisions.seed,
+                keys=decisions.label_keys(),
+                pods=sink.pending,
+                now=datetime.now(UTC),
+                progress=lambda text: show(lambda: text),
+            )
     else:
         with console.progress() as show:
             found = cluster.cluster_of(

@@ -6,7 +6,7 @@ Whoever decides for workloads of that profile keeps one engine. It changes nothi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from bayplan.caching import BoundedCache
 from bayplan.engine import equivalence
 from bayplan.engine.equivalence import EquivalenceClass, Signature
 from bayplan.engine.evaluations import EvaluationCache, RuleResult
-from bayplan.engine.node_order import NodeOrder, TemplateKey, template_key
+from bayplan.engine.node_order import NodeOrder
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Slots
 from bayplan.model.workloads import Workload
@@ -23,7 +23,7 @@ from bayplan.rules.rule import AnyRule
 MAX_EQUIVALENCE_CLASSES = 512  # the least recently used are dropped first
 MAX_ORDERS_BYTES = 32 * 2**20  # of the orders of targets by template, of which there are at least some
 BYTES_PER_TARGET = 64  # that one order takes
-MIN_NODE_ORDERS = 16
+MIN_NODE_ORDERS = 64  # in a cluster of any size: building one reads every target
 
 
 class Engine:
@@ -35,7 +35,7 @@ class Engine:
         self.evaluations = EvaluationCache(index)
         self._reading_template = [rule for rule in self.rules if rule.reads_template_only]
         self._reading_more = [rule for rule in self.rules if not rule.reads_template_only]
-        self._orders: BoundedCache[TemplateKey, NodeOrder] = BoundedCache()
+        self._orders: BoundedCache[tuple[Hashable, ...], NodeOrder] = BoundedCache()
         self._classes: BoundedCache[Signature, EquivalenceClass] = BoundedCache()
 
     def evaluate(self, workload: Workload, rules: Sequence[AnyRule] | None = None) -> list[RuleResult]:
@@ -65,7 +65,8 @@ class Engine:
 
     def _order_of(self, workload: Workload) -> NodeOrder:
         """The order of the targets by the rules that read only the template."""
-        key = template_key(workload)
+        # By what the rules read: templates differ in images, for example, where no node reports any.
+        key = tuple([rule.part(workload, self.index) for rule in self._reading_template])
         found = self._orders.get(key)
         if found is None or not found.refresh(self.evaluations):
             found = NodeOrder(self.evaluate(workload, self._reading_template), self.index)

@@ -31,6 +31,7 @@ MAX_LOGGED_PLACES = 256  # corrected places that an evaluation remembers
 MAX_NOTED_PLACES = 32  # places of one correction; more of them are noted as "all"
 MAX_SINGLE_PLACES = 6  # places up to which plain integers are cheaper than arrays
 MAX_REPLAYED_CHANGES = 64  # with more changes than this, a full evaluation is cheaper than a correction
+PLACES_PER_REPLAYED_CHANGE = 128  # reading a change costs as much as evaluating so many places at once
 
 
 @dataclass(slots=True, eq=False)
@@ -312,7 +313,8 @@ def _touched(
         is_same_places = found.n_places == index.slots.capacity
     else:
         is_same_places = found.n_places == column.n_domains and not column.further
-    if changes is None or len(changes) > MAX_REPLAYED_CHANGES or not is_same_places:
+    n_replayed = max(MAX_REPLAYED_CHANGES, found.n_places // PLACES_PER_REPLAYED_CHANGE)
+    if changes is None or len(changes) > n_replayed or not is_same_places:
         return few, wide, True
     for change in changes:
         touched = rule.touched(state, change, index)

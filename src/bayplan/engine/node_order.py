@@ -9,36 +9,15 @@ nothing of peers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from bayplan.engine.evaluations import AnyEvaluation, EvaluationCache, RuleResult
 from bayplan.engine.node_partitions import NodeKeys, NodePartitions
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ValueColumn
-from bayplan.model.labels import Toleration
-from bayplan.model.node_selectors import NodeAffinity
-from bayplan.model.workloads import HostPort, Images, Requests, Workload
 from bayplan.rules.rule import AnyRule, Scaling
 
-TemplateKey: TypeAlias = tuple[
-    Requests, tuple[Toleration, ...], NodeAffinity, tuple[HostPort, ...], Images, str, str
-]  # the last two: the target that the pod names, and why it must not be placed
 MAX_CORRECTIONS = 64  # changed targets; with more of them a rebuild is cheaper
 MAX_DOMAIN_ORDERS = 4  # combinations of topology keys by which the targets are divided
-
-
-def template_key(workload: Workload) -> TemplateKey:
-    """What the rules read that are declared `reads_template_only`."""
-    needs = workload.needs
-    return (
-        needs.requests,
-        needs.tolerations,
-        needs.node_affinity,
-        needs.host_ports,
-        needs.images,
-        workload.requested_target,
-        workload.unplaceable,
-    )
 
 
 class NodeOrder:

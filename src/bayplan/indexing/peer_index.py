@@ -332,10 +332,10 @@ class PeerIndex:
     def _distinguish(self, mention: Mention) -> None:
         """Split classes by what is mentioned for the first time: the presence of a key, or a value of it."""
         key, value = mention
-        if key not in self.label_sets.watched:
-            self.label_sets.watch(key)
         if key[:1] == "\0":  # labels that Bayplan adds itself are visible from the start
             return
+        if key not in self.label_sets.watched:
+            self.label_sets.watch(key)
         by_value = self.label_sets.watched[key]
         having = chain.from_iterable(by_value.values()) if value is None else by_value.get(value, ())
         # Classes that show more of the label than that were split before, and have not been merged since.

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.caching import memoised
 from bayplan.errors import InputError
 from bayplan.mapping import placements, selectors, targets
 from bayplan.model import bindings as model
@@ -24,11 +25,13 @@ from bayplan.model.targets import CLUSTER, FIELD_KEYS, Amounts
 from bayplan.model.terms import NO_TERMS, TARGET, AffinityTerms, PodTerm
 from bayplan.model.workloads import Needs, Workload
 from bayplan.validating import structure_faults
+from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
 from bayplan.validating.structure import Nulls
 from bayplan.wire import placements as wire
 from bayplan.wire.fleets import ReplicaRequirements, ResourceBinding
 
 LABELS_ANNOTATION = "bayplan.io/workload-labels"
+_MAX_CACHED_LENGTH = 16384  # of a placement with its annotations; longer ones are rare, and would take memory
 PURGE_MODES_WITHOUT_DRAINING = ("Directly", "Immediately")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -80,7 +83,7 @@ def workload_of(
         name=meta.name,
         uid=meta.uid,
         labels={**labels, **{key: group for key, group in grouped.items() if group}},
-        needs=Needs(affinity=rules.affinity),
+        needs=Needs(affinity=rules.terms.of_owner(labels)),
         priority=spec.schedule_priority.priority if spec.schedule_priority else 0,
         created=meta.creation_timestamp or "",
         scheduler_name=spec.scheduler_name,
@@ -89,9 +92,40 @@ def workload_of(
     )
 
 
+class _OwnKeysTerm(msgspec.Struct, frozen=True):
+    """A term of which only the owner's values are missing: the peers must have the same as the owner in `same`."""
+
+    term: PodTerm
+    same: tuple[str, ...] = ()
+
+    def of_owner(self, labels: Labels) -> PodTerm:
+        """The term of a workload with these labels; if it lacks a key, one that matches nothing."""
+        selector = self.term.selector
+        if not self.same or selector is None:
+            return self.term
+        if any(key not in labels for key in self.same):
+            return msgspec.structs.replace(self.term, selector=None)
+        own = selector.and_also(requirement(key, IN, (labels[key],)) for key in self.same)
+        return msgspec.structs.replace(self.term, selector=own)
+
+
+class _TermsOfPlacement(msgspec.Struct, frozen=True):
+    """The terms of a placement, whatever the labels of the workload are."""
+
+    required: tuple[_OwnKeysTerm, ...] = ()
+    anti_required: tuple[_OwnKeysTerm, ...] = ()
+    preferred: tuple[_OwnKeysTerm, ...] = ()
+    anti_preferred: tuple[_OwnKeysTerm, ...] = ()
+
+    def of_owner(self, labels: Labels) -> AffinityTerms:
+        """The terms of a workload with these labels."""
+        lists = (self.required, self.anti_required, self.preferred, self.anti_preferred)
+        return AffinityTerms(*(tuple([one.of_owner(labels) for one in terms]) for terms in lists)) or NO_TERMS
+
+
 class _PlacementRules(msgspec.Struct, frozen=True):
     placement: Placement = Placement()
-    affinity: AffinityTerms = NO_TERMS
+    terms: _TermsOfPlacement = _TermsOfPlacement()
 
 
 def _rules(
@@ -101,12 +135,29 @@ def _rules(
     labels: dict[str, str] = {}
     try:
         labels = _labels(written, template)
-        merged = placements.merged_placement(written, template)
-        _check_types(merged)
-        affinity = affinity_of(merged, labels, context.keys)
-        return labels, _PlacementRules(placements.placement_of(merged, context.semantics), affinity), ""
+        metadata = (template or {}).get("metadata") or {}
+        annotations = (
+            (written.metadata.annotations or {}).get(PLACEMENT_ANNOTATION),
+            (metadata.get("annotations") or {}).get(PLACEMENT_ANNOTATION),
+        )
+        placement = msgspec.json.encode(written.spec.placement or {})
+        # Bindings of one policy have the same texts, and reading YAML takes longer than everything else about them.
+        is_short = len(placement) + sum(len(text or "") for text in annotations) <= _MAX_CACHED_LENGTH
+        read = _remembered_rules if is_short else _read_rules
+        return labels, read(placement, annotations, context), ""
     except InputError as error:
         return labels, _PlacementRules(), str(error)
+
+
+def _read_rules(placement: bytes, annotations: tuple[str | None, ...], context: BindingContext) -> _PlacementRules:
+    """What the placement, as JSON, says together with the annotations; raises InputError for what is wrong."""
+    merged = placements.merged_placement(msgspec.json.decode(placement), annotations)
+    _check_types(merged)
+    terms = _terms_of(merged, context.keys)
+    return _PlacementRules(placements.placement_of(merged, context.semantics), terms)
+
+
+_remembered_rules = memoised(4096)(_read_rules)
 
 
 def _check_types(placement: Mapping[str, Any]) -> None:
@@ -162,28 +213,27 @@ def rebalance_requested_since(triggered: str | None, scheduled: str | None) -> b
     return datetime.fromisoformat(triggered) > datetime.fromisoformat(scheduled)
 
 
-def affinity_of(placement: Mapping[str, Any], labels: Labels, keys: LabelKeys) -> AffinityTerms:
-    """The terms of a workload with these labels; raises InputError for an invalid term."""
-    found: dict[str, tuple[PodTerm, ...]] = {}
+def _terms_of(placement: Mapping[str, Any], keys: LabelKeys) -> _TermsOfPlacement:
+    """The terms of the placement alone; raises InputError for an invalid term."""
+    found: dict[str, tuple[_OwnKeysTerm, ...]] = {}
     for field, configured, prefix in (
         ("workloadAffinity", keys.affinity, ""),
         ("workloadAntiAffinity", keys.anti_affinity, "anti_"),
     ):
         lists = placement.get(field) or {}
         found[f"{prefix}required"] = tuple(
-            _peer_term(written, path, 0, labels, configured) for path, written in _listed(lists, field, REQUIRED)
+            _peer_term(written, path, 0, configured) for path, written in _listed(lists, field, REQUIRED)
         )
         found[f"{prefix}preferred"] = tuple(
             _peer_term(
                 weighted.get("workloadAffinityTerm") or {},
                 f"{path}.workloadAffinityTerm",
                 weighted.get("weight") or 0,
-                labels,
                 configured,
             )
             for path, weighted in _listed(lists, field, PREFERRED)
         )
-    return AffinityTerms(**found) if any(found.values()) else NO_TERMS
+    return _TermsOfPlacement(**found)
 
 
 def _listed(lists: Mapping[str, Any], field: str, name: str) -> list[tuple[str, Mapping[str, Any]]]:
@@ -191,21 +241,20 @@ def _listed(lists: Mapping[str, Any], field: str, name: str) -> list[tuple[str, 
     return [(f"{field}.{name}[{position}]", entry) for position, entry in enumerate(lists.get(name) or ())]
 
 
-def _peer_term(
-    raw: Mapping[str, Any], path: str, weight: int, labels: Labels, configured: tuple[str, ...] | None
-) -> PodTerm:
+def _peer_term(raw: Mapping[str, Any], path: str, weight: int, configured: tuple[str, ...] | None) -> _OwnKeysTerm:
     term = _decoded(raw, path)
     selector = selectors.selector_of(term.label_selector)
-    same = [*(term.match_label_keys or ()), *((configured or ()) if term.affinity_enabled else ())]
+    same = (*(term.match_label_keys or ()), *((configured or ()) if term.affinity_enabled else ()))
     _check_keys(path, term, selector, same, configured)
-    return PodTerm(
-        _with_same(selector, same, labels, enabled=term.affinity_enabled),
+    found = PodTerm(
+        EVERYTHING if selector is None and term.affinity_enabled else selector,
         topology_column(term.topology_key),
         None if term.namespaces is None else tuple(term.namespaces),
         selectors.selector_of(term.namespace_selector),
         weight=weight,
         path=path,
     )
+    return _OwnKeysTerm(found, same)
 
 
 def _decoded(raw: Mapping[str, Any], path: str) -> wire.WorkloadAffinityTerm:
@@ -213,15 +262,6 @@ def _decoded(raw: Mapping[str, Any], path: str) -> wire.WorkloadAffinityTerm:
         return msgspec.convert(raw, wire.WorkloadAffinityTerm)
     except msgspec.ValidationError as error:
         raise InputError(f"placement.{path}: {error}") from None
-
-
-def _with_same(selector: Selector | None, same: Sequence[str], labels: Labels, *, enabled: bool) -> Selector | None:
-    """The selector with the owner's own values; None, which matches nothing, if the owner lacks a key."""
-    if selector is None and enabled:
-        selector = EVERYTHING
-    if selector is None or any(key not in labels for key in same):
-        return None
-    return selector.and_also(requirement(key, IN, (labels[key],)) for key in same)
 
 
 def _check_keys(

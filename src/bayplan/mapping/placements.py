@@ -6,7 +6,7 @@ Bayplan's own fields may also come from the annotation `bayplan.io/placement`. D
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,26 +19,24 @@ from bayplan.model.node_selectors import NodeRequirement
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import ZONE
 from bayplan.validating import names, placement_annotation
-from bayplan.wire.fleets import ResourceBinding
 from bayplan.wire.meta import LabelSelector
 
 KNOWN_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 
 
-def merged_placement(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, Any]:
+def merged_placement(written: Mapping[str, Any], annotations: Iterable[str | None]) -> dict[str, Any]:
     """
-    The binding's placement with Bayplan's own fields; raises InputError for an invalid annotation.
+    A binding's placement with Bayplan's own fields; raises InputError for an invalid annotation.
 
-    A field of `spec.placement` takes precedence over the binding's annotation, and that over the template's.
+    A field of the placement takes precedence over the first annotation, which is the binding's, and that over the
+    second, which is the template's.
     """
-    placement: dict[str, Any] = dict(written.spec.placement or {})
-    metadata = (template or {}).get("metadata") or {}
-    for noted in (written.metadata.annotations or {}, metadata.get("annotations") or {}):
-        if placement_annotation.PLACEMENT_ANNOTATION not in noted:
+    placement: dict[str, Any] = dict(written)
+    for text in annotations:
+        if text is None:
             continue
         try:
-            annotated = placement_annotation.read_annotation(noted[placement_annotation.PLACEMENT_ANNOTATION])
-            placement = placement_annotation.merge(placement, annotated)
+            placement = placement_annotation.merge(placement, placement_annotation.read_annotation(text))
         except ValueError as error:
             raise InputError(str(error)) from None
     return placement

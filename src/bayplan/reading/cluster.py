@@ -128,8 +128,10 @@ def cluster_of(
     add_storage(inputs, index, created.claims, default_class=next((c.metadata.name for c in defaults), ""))
     for node in inputs.nodes:
         index.add_target(targets.target_of_node(node))
-    for workload, target in _prioritised(sink, spread_context):
+    for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
         index.add(workload, target)
+        if n_added % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
+            progress(f"adding running pods to the index: {n_added} of {len(sink.running)}")
     pending: list[Workload] = []
     for pod in (*sink.pending, *created.pods):
         pending.append(pods.workload_of(pod, spread_context))

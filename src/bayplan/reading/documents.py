@@ -23,7 +23,15 @@ JsonObject = dict[str, Any]
 Lines = dict[int, dict[str, int] | list[int]]
 
 SNIFFED_BYTES = 8192
+MIN_STREAMED_BYTES = 1 << 26
+# A list as kubectl writes it, and as an API server does, which names the kind first.
+JSON_LIST_HEAD = re.compile(
+    rb'\{\s*(?:"kind":\s*"(\w*List)",\s*)?"apiVersion":\s*"([\w./]*)",\s*(?:"metadata":\s*\{[^{}]*\},\s*)?"items":\s*\['
+)
+JSON_LIST_TAIL = re.compile(rb'\]\s*(?:,\s*"kind":\s*"List"\s*(?:,\s*"metadata":\s*\{[^{}]*\}\s*)?)?\}\s*')
 LIST_HEAD = re.compile(rb"(?:---\n)?apiVersion: v1\nitems:\n(?=- )")
+RELEASED_BYTES = 1 << 26  # mapped pages are released so many bytes at a time
+_CHUNK_BYTES = 1 << 20
 _UTF8_BOM_BYTES = len(codecs.BOM_UTF8)
 _KINDS_WITHOUT_STATUS = frozenset(row.kind for row in kinds.having(kinds.Trait.NO_STATUS))
 _PATH_STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
@@ -36,6 +44,8 @@ class Source:
     `is_json` is kubectl's guess: the text begins with a brace. `is_yaml_dump` if it begins as a list does that kubectl
     writes. `position` is how far a reader has come, `n_documents`
     how many documents it has found: a list without items is one.
+
+    `is_json_dump` if it is large and both ends are those of a list that kubectl or an API server writes.
     """
 
     def __init__(self, name: str, data: bytes | mmap.mmap) -> None:
@@ -43,7 +53,15 @@ class Source:
         self.position = _UTF8_BOM_BYTES if data[:_UTF8_BOM_BYTES] == codecs.BOM_UTF8 else 0
         self.is_json = data[self.position : self.position + SNIFFED_BYTES].lstrip()[:1] == b"{"
         self.is_yaml_dump = LIST_HEAD.match(data, self.position) is not None
+        self.is_json_dump = self.size >= MIN_STREAMED_BYTES and self._is_json_list()
         self.n_documents = 0
+        self._released = 0
+
+    def _is_json_list(self) -> bool:
+        if JSON_LIST_HEAD.match(self.data, self.position) is None:
+            return False
+        tail = bytes(self.data[-SNIFFED_BYTES:])
+        return any(match.end() == len(tail) for match in JSON_LIST_TAIL.finditer(tail))
 
     def read(self, size: int) -> bytes:
         """The next bytes, in the form in which a YAML parser requests them."""
@@ -53,11 +71,31 @@ class Source:
 
     def line_at(self, offset: int) -> int:
         """The line of a byte, counted from 1."""
-        return self.data[:offset].count(b"\n") + 1
+        return count_lines(self.data, 0, offset) + 1
+
+    def release(self, offset: int) -> None:
+        """Take the mapped pages before the offset out of the process's memory; reading them again maps them again."""
+        if offset < self._released:  # it is read once more
+            self._released = 0
+        if isinstance(self.data, mmap.mmap) and offset - self._released >= RELEASED_BYTES:
+            end = offset // mmap.PAGESIZE * mmap.PAGESIZE
+            if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+                self.data.madvise(mmap.MADV_DONTNEED, self._released, end - self._released)
+            self._released = end
 
     def fault(self, message: str, line: int = 0) -> Fault:
         """A fault of the file itself."""
         return Fault(message, file=self.name, line=line)
+
+    def encoding_fault(self, offset: int) -> Fault:
+        """The fault that a byte is not UTF-8."""
+        return self.fault(f"not UTF-8: byte 0x{self.data[offset]:02x} at offset {offset}", self.line_at(offset))
+
+
+def count_lines(data: bytes | mmap.mmap, start: int, end: int) -> int:
+    """The line breaks between two offsets, in chunks: a slice of a mapped file is a copy."""
+    steps = range(start, end, _CHUNK_BYTES)
+    return sum(data[step : min(step + _CHUNK_BYTES, end)].count(b"\n") for step in steps)
 
 
 class Located(msgspec.Struct, frozen=True):

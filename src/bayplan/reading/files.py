@@ -124,6 +124,7 @@ def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) 
         reporter.n_objects += 1
         if reporter.n_objects % OBJECTS_PER_PROGRESS_REPORT == 0:
             reporter.report(source)
+            source.release(source.position)
     if not source.n_documents and len(collector.faults) == n_faults:
         collector.add(source.fault("the file holds no object"))
     source.position = source.size
@@ -234,17 +235,18 @@ def _not_text(source: Source) -> Fault | None:
         return source.fault("the text is UTF-16, expected UTF-8; save it again as UTF-8")
     if b"\0" in head:
         return source.fault("a binary file, expected YAML or JSON")
+    if source.is_json_dump:  # checked item by item, because reading it all at once takes long
+        return None
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, source.size, _CHUNK_BYTES):
+        source.release(start)
         chunk, held = source.data[start : start + _CHUNK_BYTES], len(decoder.getstate()[0])
         if not held and chunk.isascii():
             continue
         try:
             decoder.decode(chunk, final=start + _CHUNK_BYTES >= source.size)
         except UnicodeDecodeError as error:
-            offset = start - held + error.start
-            byte = source.data[offset]
-            return source.fault(f"not UTF-8: byte 0x{byte:02x} at offset {offset}", source.line_at(offset))
+            return source.encoding_fault(start - held + error.start)
     return None
 
 

@@ -7,7 +7,7 @@ Bindings are first brought to the state in which Karmada's detector would leave 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 import msgspec
@@ -23,6 +23,7 @@ from bayplan.model.targets import FIELD_KEYS
 from bayplan.model.terms import TARGET
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing import place_bindings
+from bayplan.reading import files
 from bayplan.reading.collecting import Inputs, ObjectKey
 from bayplan.validating import placements
 from bayplan.wire import kinds
@@ -32,6 +33,7 @@ from bayplan.wire.pods import Pod
 
 Key = tuple[str, str]  # namespace and name of a binding
 ANY_KEY = LabelKeys()
+BINDINGS_PER_PROGRESS_REPORT = 500
 _MAX_NAMES_SHOWN = 3
 
 
@@ -48,6 +50,7 @@ class Fleet(msgspec.Struct):
     not_scheduled: frozenset[WorkloadKey] = frozenset()
 
 
+@files.gc_paused()
 def fleet_of(
     inputs: Inputs,
     *,
@@ -56,11 +59,13 @@ def fleet_of(
     keys: LabelKeys = ANY_KEY,
     pods: Iterable[Pod] = (),
     now: datetime | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Fleet:
     """
     An index of the clusters with their bindings, and all bindings that a scheduler would schedule now.
 
     `now` decides for which bindings the hold-down is over, so that they may fail back; without it, for none.
+    `progress` receives a line of text now and then.
     """
     if inputs.misread:
         raise InputError(inputs.misread)
@@ -72,7 +77,9 @@ def fleet_of(
         index.add_target(targets.target_of_cluster(cluster))
     context = bindings.BindingContext(semantics, keys)
     pending, not_scheduled = [], []
-    for key, binding in detected.bindings.items():
+    for n_added, (key, binding) in enumerate(detected.bindings.items()):
+        if n_added % BINDINGS_PER_PROGRESS_REPORT == 0:
+            progress(f"adding bindings to the index: {n_added} of {len(detected.bindings)}")
         template = detected.template_of(binding)
         workload = bindings.workload_of(binding, template.as_written() if template else None, context)
         may_fail_back = binding_triggers.hold_down_is_over(binding, semantics.fail_back_after, now)

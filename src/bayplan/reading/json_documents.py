@@ -2,8 +2,9 @@
 Objects of JSON files: single, one after another, or as the items of a `List`.
 
 The file stays mapped. A list is scanned once for the extent of its items, and each item is decoded on its own, so that
-a dump of any size costs the memory of one object. The lines of fields are found in a second, slow scan, for messages
-only. Pods of a dump are decoded at once; other kinds and fields are not known here.
+a list of any size costs the memory of one object. A large dump is not even scanned: its items are found one by one, so
+that what was read need not stay in memory. The lines of fields are found in a second, slow scan, for messages only.
+Pods of a dump are decoded at once; other kinds and fields are not known here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import json.decoder
 import mmap
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
@@ -20,11 +21,14 @@ import msgspec
 
 from bayplan.errors import Fault
 from bayplan.reading.documents import (
+    JSON_LIST_HEAD,
+    JSON_LIST_TAIL,
     Document,
     JsonObject,
     Lines,
     Located,
     Source,
+    count_lines,
     from_root,
     is_server_made,
     kind_of_items,
@@ -35,6 +39,7 @@ from bayplan.wire.pods import Pod
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _BYTE = re.compile(r" \(byte (\d+)\)")
 _BETWEEN_ITEMS = re.compile(rb"[\s,]*")
+_ITEM_SEPARATOR = re.compile(rb"\s*([,\]])")
 _TOKEN = re.compile(r'[\s,:]*([{}\[\]"]|[^\s,:{}\[\]"]+)')
 UNDECODABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 NOT_AN_OBJECT = "expected an object with apiVersion and kind"
@@ -68,6 +73,7 @@ _AS_POD = re.compile(rf'\{{\s*"apiVersion":\s*"{_POD_VERSION}",\s*"kind":\s*"{_P
 _decode_pod: Callable[[Any], Pod] = msgspec.json.Decoder(Pod).decode
 _decode_head: Callable[[Any], _Head] = msgspec.json.Decoder(_Head).decode
 _decode_top: Callable[[Any], _Top] = msgspec.json.Decoder(_Top).decode
+_decode_item: Callable[[Any], msgspec.Raw] = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def read(source: Source) -> Iterator[Document | Fault]:
@@ -76,12 +82,18 @@ def read(source: Source) -> Iterator[Document | Fault]:
     lines = _LineCounter(source.data, 1)
     while (start := _skip_space(view, start)) < source.size:
         source.n_documents += 1
+        head = JSON_LIST_HEAD.match(source.data, start) if source.is_json_dump else None
+        if head is not None and (end := (yield from _dumped_items(source, head, lines))):
+            source.position = start = end
+            continue
         try:
             top, end = _next_document(view, start)
         except UNDECODABLE as error:
             yield _syntax_fault(source, error, start)
             return
-        if top.items is not msgspec.UNSET:
+        if head is not None:
+            pass  # its items are read, and only its end is not as expected
+        elif top.items is not msgspec.UNSET:
             for item in _items(source.name, top, start, lines):
                 source.position = lines.passed
                 yield item
@@ -114,7 +126,7 @@ class _LineCounter:
     def at(self, offset: int) -> int:
         if offset < self._offset:
             self._line, self._offset = self._first, 0
-        self._line += self.data[self._offset : offset].count(b"\n")
+        self._line += count_lines(self.data, self._offset, offset)
         self._offset = offset
         return self._line
 
@@ -137,6 +149,45 @@ def _next_document(view: memoryview, start: int) -> tuple[_Top, int]:
         return _decode_top(view[start:end]), end
 
 
+def _dumped_items(source: Source, head: re.Match[bytes], lines: _LineCounter) -> Generator[Document | Fault, None, int]:
+    """
+    The objects of a dump, found one by one; returns the end of the list, or 0 if it is not as expected.
+
+    In that case the decoder, which is given the whole list, knows what is wrong with it.
+    """
+    view = memoryview(source.data)
+    kind, version = (head[1] or b"List").decode(), head[2].decode()
+    offset = _skip_space(view, head.end())
+    is_end = view[offset] == ord("]")
+    while not is_end:
+        text = bytes(view[offset : _end_of_item(view, offset)])
+        if not text.isascii():
+            try:
+                text.decode()
+            except UnicodeDecodeError as error:
+                yield source.encoding_fault(offset + error.start)
+                return source.size
+        separator = _ITEM_SEPARATOR.match(source.data, offset + len(text))
+        if not text or separator is None:
+            return 0
+        source.position = lines.passed = separator.start()
+        yield from _item(_document(source.name, lines, offset, text), text, kind, version)
+        is_end = separator[1] == b"]"
+        offset = separator.start(1) if is_end else _skip_space(view, separator.end())
+    tail = JSON_LIST_TAIL.match(source.data, offset)
+    return 0 if tail is None else tail.end()
+
+
+def _end_of_item(view: memoryview, offset: int) -> int:
+    """Where an item ends, which the decoder reports as trailing characters; `offset` itself if it is malformed."""
+    try:
+        _decode_item(view[offset:])
+    except UNDECODABLE as error:
+        trailing = _TRAILING.search(str(error))
+        return offset if trailing is None else offset + int(trailing[1]) - 1
+    return offset
+
+
 def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Document | Fault]:
     """The objects of the list that begins at `start`, and of lists within it."""
     kind, version = _word(top.kind), _word(top.api_version)
@@ -148,12 +199,17 @@ def _items(file: str, top: _Top, start: int, lines: _LineCounter) -> Iterator[Do
         offset = gap.end() if index and gap else lines.data.find(text, offset)
         document = _document(file, lines, offset, text)
         offset = lines.passed = offset + len(text)
-        if not isinstance(document, Document) or document.typed is not None:
-            yield document
-            continue
-        document.kind = document.kind or kind_of_items(kind)
-        document.api_version = document.api_version or version
-        yield from _unpacked(document, text)
+        yield from _item(document, text, kind, version)
+
+
+def _item(document: Document | Fault, text: bytes, kind: str, version: str) -> Iterator[Document | Fault]:
+    """An item of a list of this kind and version, or the objects of a list within it."""
+    if not isinstance(document, Document) or document.typed is not None:
+        yield document
+        return
+    document.kind = document.kind or kind_of_items(kind)
+    document.api_version = document.api_version or version
+    yield from _unpacked(document, text)
 
 
 def _unpacked(document: Document, text: bytes) -> Iterator[Document | Fault]:

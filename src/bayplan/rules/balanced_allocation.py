@@ -71,9 +71,9 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
     def score(self, state: BalancedAllocationState, index: PlacementIndex, at: At) -> Scores:
         """kube-scheduler 1.36: how the balance changes with the pod; 75 means that it does not change."""
         capacity = index.capacity
-        rows = [row for row, _ in state]
-        offered = capacity.allocatable[rows][:, at]
-        taken = capacity.requested[rows][:, at]
+        # Row by row: indexing with a list of rows first would copy them whole, to score a few nodes.
+        offered = np.stack([capacity.allocatable[row, at] for row, _ in state])
+        taken = np.stack([capacity.requested[row, at] for row, _ in state])
         with_pod = taken + np.array([amount for _, amount in state], np.int64)[:, None]
         present = offered > 0
         if present.all():
