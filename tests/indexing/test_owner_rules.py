@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from bayplan import schedule_pod
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import EXISTS, IN, NOT_IN, requirement, selector_of
+from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target
 from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PeerTerm, PodTerm, TermPart, excluded_values
 from bayplan.model.workloads import Needs, Requests, Workload
@@ -48,11 +50,13 @@ def test_a_term_matches_what_its_base_matches_without_what_it_excludes(seed):
 class ChangingOwners:
     """Pods with terms that are added and removed, and namespaces that are relabelled."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, semantics=UPSTREAM):
         self.chance = random.Random(seed)
-        self.index = PlacementIndex()
+        self.index = PlacementIndex(semantics)
         for i in range(4):
-            self.index.add_target(Target(name=f"n{i}", labels={HOSTNAME: f"n{i}", ZONE: f"z{i % 2}"}))
+            allocatable = (("cpu", 10**6), ("memory", 10**12), ("pods", 1000))
+            labels = {HOSTNAME: f"n{i}", ZONE: f"z{i % 2}"}
+            self.index.add_target(Target(name=f"n{i}", labels=labels, allocatable=allocatable))
         self.serial = 0
 
     def step(self):
@@ -112,6 +116,23 @@ def test_the_rules_of_a_family_count_together_what_they_count_one_by_one(seed):
         owners.index.remove(key)
     rules = peer_index.owner_rules
     assert (rules.n, rules._by_base, rules._single._groups, rules._families._groups) == (0, {}, {}, {})
+
+
+@pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_an_engine_sees_rules_that_join_and_leave_a_family(semantics, seed):
+    owners = ChangingOwners(seed, semantics)
+    index = owners.index
+    engine = Engine(index, profiles.pod_rules())
+    incoming = [owners.pod(f"incoming-{i}") for i in range(3)]
+    for _ in range(25):
+        owners.step()
+        for workload in incoming:
+            fresh = Engine(index, profiles.pod_rules())
+            expected = schedule_pod.choose(workload, fresh, ranked=False)
+            assert schedule_pod.choose(workload, engine) == expected
+            fresh.release()
 
 
 def everyone_else(app):

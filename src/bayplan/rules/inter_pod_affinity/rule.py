@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from bayplan.caching import BoundedCache
@@ -185,6 +186,9 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             index.peer_index.release(entry)
 
     def concerns(self, state: InterPodAffinityState, term: PeerTerm, index: PlacementIndex) -> bool:
+        if index.semantics.neighbours_count_when_changed:
+            # A state that has every term by itself is concerned by a new one whether or not it is excluded.
+            term = msgspec.structs.replace(term, any_of=())
         return index.peer_index.matches(term, dict(state.part.labels), state.part.namespace)
 
     def has_domain_effects(self, state: InterPodAffinityState) -> bool:
