@@ -93,6 +93,15 @@ SHAPES = {
     "a key of its own and one that all share": lambda i: PeerTerm(
         (TermPart(selector_of((requirement(f"key-{i}", EXISTS), requirement("app", IN, ["web"]))), None),)
     ),
+    "several values of a label that all share and of one of its own": lambda i: PeerTerm(
+        (
+            TermPart(
+                selector_of((requirement("tier", IN, ["a", "b"]), requirement("app", IN, [f"web-{i}", f"api-{i}"]))),
+                None,
+            ),
+        )
+    ),
+    "its own namespace, and others by label": lambda i: of_namespace(i, namespace_selector=equals({"shared": "yes"})),
     "values of its own among several": lambda i: PeerTerm(
         (TermPart(Selector((requirement("app", IN, [f"web-{i}", f"api-{i}"]),)), None),)
     ),
@@ -115,7 +124,7 @@ def test_terms_of_other_workloads_are_not_looked_at(shape):
     for listed in lookup._by_key.values():
         for keys, group in listed.items():
             listed[keys] = Counted(*keys, group.listed_under, group.by_values)
-    pod = {**helm(7), "row": "0", "column": "7", "key-7": "x", "app": "web"}
+    pod = {**helm(7), "row": "0", "column": "7", "key-7": "x", "app": "web", "tier": "a"}
     found = list(lookup.find(pod, "team-7", {"team": "team-7"}))
     found += list(lookup.find({**pod, "app": "web-7"}, "team-7", {}))
     assert set(found) == {7}

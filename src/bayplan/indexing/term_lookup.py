@@ -10,7 +10,9 @@ are used for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -21,6 +23,7 @@ from bayplan.model.terms import PeerTerm
 
 NAMESPACE = "\0namespace"  # the key whose value is the workload's namespace
 NAMESPACE_LABEL = "\0namespace/"  # begins the keys of the labels of that namespace
+MAX_COMBINATIONS = 64  # of the values of several keys, unless one key alone has more
 MIN_SHARED_GROUPS = 8  # groups under one key from which on it pays to look for rarer keys
 
 RequiredValues = Mapping[str, tuple[str, ...] | None]  # the values that a term allows of each key; None for any
@@ -163,26 +166,42 @@ def _postings(term: PeerTerm) -> Iterator[tuple[GroupKeys, tuple[str, ...]]]:
     The groups of a term, and the values under which it is found there; those of `any_of` have postings each.
 
     A term may have the same posting more than once: what one of `any_of` allows may be required besides.
-
-    Of the keys with several values, one has a posting for each value: the label with the fewest. Of the others, every
-    combination would need one, so only their presence is required.
     """
+    for required in _alternatives(term):
+        if not term.any_of:
+            yield from _combinations(required, ())
+        for one in term.any_of:
+            yield from _combinations({**required, one.key: one.values}, (one.key,))
+
+
+def _alternatives(term: PeerTerm) -> list[RequiredValues]:
+    """What the term requires; two ways where it lists namespaces and selects others by their labels."""
     required = required_values(term)
-    if not term.any_of:
-        several = [key for key, values in required.items() if values is not None and len(values) != 1]
-        # A namespace narrows less than a label: terms that list namespaces mostly list the same ones.
-        several.sort(key=lambda key: (key == NAMESPACE and bool(required[key]), len(required[key] or ())))
-        yield from _combinations(required, several[0] if several else None)
-    for one in term.any_of:
-        yield from _combinations({**required, one.key: one.values}, one.key)
+    both = [part for part in term.parts if part.namespaces and part.namespace_selector is not None]
+    if len(both) != 1:
+        return [required]
+    (part,) = both
+    assert part.namespace_selector is not None
+    selected = dict(_positive(part.namespace_selector, NAMESPACE_LABEL))
+    return [{**required, NAMESPACE: part.namespaces}, {**required, **selected}] if selected else [required]
 
 
-def _combinations(required: RequiredValues, chosen: str | None) -> Iterator[tuple[GroupKeys, tuple[str, ...]]]:
-    """The group and the values of what is required, once for each value of the chosen key."""
-    single = {
-        key: values[0] for key, values in required.items() if key != chosen and values is not None and len(values) == 1
-    }
-    valued = tuple(sorted(single if chosen is None else {*single, chosen}))
-    present = tuple(sorted(required.keys() - set(valued)))
-    for alternative in ("",) if chosen is None else required[chosen] or ():
-        yield (valued, present), tuple([single.get(key, alternative) for key in valued])
+def _combinations(required: RequiredValues, chosen: Sequence[str]) -> Iterator[tuple[GroupKeys, tuple[str, ...]]]:
+    """
+    The group, and every combination of values, of the chosen keys and of others as far as there are not too many.
+
+    Of the keys that are left out, only the presence is required.
+    """
+    n_values = {key: len(values) for key, values in required.items() if values is not None}
+    # The more values a label may have, the more distinct ones there are. Terms that list namespaces list the same ones.
+    valued, n_combinations = list(chosen), math.prod(n_values[key] for key in chosen)
+    for key in sorted(
+        n_values.keys() - set(chosen), key=lambda key: (n_values[key] > 1, key == NAMESPACE, -n_values[key])
+    ):
+        if n_combinations * n_values[key] <= MAX_COMBINATIONS or not any(n_values[one] > 1 for one in valued):
+            valued.append(key)
+            n_combinations *= n_values[key]
+    valued.sort()
+    keys = (tuple(valued), tuple(sorted(required.keys() - set(valued))))
+    for values in itertools.product(*[required[key] or () for key in valued]):
+        yield keys, values
