@@ -193,6 +193,10 @@ def _combinations(required: RequiredValues, chosen: Sequence[str]) -> Iterator[t
     Of the keys that are left out, only the presence is required.
     """
     n_values = {key: len(values) for key, values in required.items() if values is not None}
+    if len(n_values) == len(required) and set(n_values.values()) == {1}:  # matchLabels: by far the most frequent case
+        keys = tuple(sorted(required))
+        yield (keys, ()), tuple([(required[key] or ("",))[0] for key in keys])
+        return
     # The more values a label may have, the more distinct ones there are. Terms that list namespaces list the same ones.
     valued, n_combinations = list(chosen), math.prod(n_values[key] for key in chosen)
     for key in sorted(
@@ -202,6 +206,6 @@ def _combinations(required: RequiredValues, chosen: Sequence[str]) -> Iterator[t
             valued.append(key)
             n_combinations *= n_values[key]
     valued.sort()
-    keys = (tuple(valued), tuple(sorted(required.keys() - set(valued))))
+    present = tuple(sorted(required.keys() - set(valued)))
     for values in itertools.product(*[required[key] or () for key in valued]):
-        yield keys, values
+        yield (tuple(valued), present), values
