@@ -36,7 +36,9 @@ class Role(enum.Enum):
 
 ALL_ROLES = frozenset(Role)
 OwnerRuleKey = tuple[Role, tuple[str, ...], int, int, bool]
-FamilyKey = tuple[Role, tuple[str, ...], int]  # what the rules have in common beside their base
+# What the rules of a family have in common beside their base: role, topology keys and weight. A rule with a limit has
+# no family, and whether owners match their own term matters only with a limit or where rules are read one by one.
+FamilyKey = tuple[Role, tuple[str, ...], int]
 
 
 class OwnerRule(msgspec.Struct, eq=False):
@@ -109,6 +111,8 @@ class OwnerRules:
         family.rules[id(rule)] = rule
         for label in excluded.labels:
             family.by_label.setdefault(label, {})[id(rule)] = rule
+        # Who reads the family as a sum sees its counter change, and must look again only if the rule excludes it.
+        # Who reads the rules one by one is concerned by whatever matches the base of the noted term.
         self._note(excluded.complement)
 
     def remove(self, rule: OwnerRule) -> None:

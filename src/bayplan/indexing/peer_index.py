@@ -227,7 +227,7 @@ class PeerIndex:
             self.namespaces[name] = labels
         if not self.terms.n_by_namespace_labels:
             return
-        self.owner_rules.change_all()
+        self.owner_rules.change_all()  # first: what is noted below is then known to follow it
         for cls in self.classes.in_namespace(name):
             matched, owner_rules = cls.matched, cls.owner_rules
             cls.matched = self._matched_by(cls)

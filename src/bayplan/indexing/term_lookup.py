@@ -190,7 +190,8 @@ def _combinations(required: RequiredValues, chosen: Sequence[str]) -> Iterator[t
     """
     The group, and every combination of values, of the chosen keys and of others as far as there are not too many.
 
-    Of the keys that are left out, only the presence is required.
+    Of the keys that are left out, only the presence is required. For example, `app=web` in two namespaces is in the
+    group of the keys app and `NAMESPACE`, under (web, the first namespace) and (web, the second one).
     """
     n_values = {key: len(values) for key, values in required.items() if values is not None}
     if len(n_values) == len(required) and set(n_values.values()) == {1}:  # matchLabels: by far the most frequent case
