@@ -56,6 +56,9 @@ def choose(workload: Workload, engine: Engine, *, ranked: bool = True) -> tuple[
         decision = schedule(workload, engine)
     else:
         equivalence_class, index = engine.class_of(workload), engine.index
+        failure = equivalence_class.fit_failure
+        if failure is not None and failure.position == index.journal.end:
+            return -1, 0  # another workload of the class did not fit either, and nothing has changed since
         is_rankable = equivalence_class.is_rankable()
         equivalence_class.n_choices += 1
         if is_rankable and equivalence_class.n_choices <= MAX_CHOICES_BY_DOMAIN:

@@ -10,6 +10,7 @@ from bayplan.model.labels import equals
 from bayplan.model.targets import Target
 from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PodTerm
 from bayplan.model.workloads import Needs, Requests, SpreadConstraint, SpreadRequirements, Workload
+from bayplan.placing import place_pods
 from bayplan.rules import profiles
 
 N_TARGETS = 100  # more than `MAX_PARTITIONS`, so that host names are not divided by
@@ -96,3 +97,14 @@ def test_terms_that_concern_others_leave_a_state_as_it_is(engine):
     engine.class_of(workload)
     assert evaluation.state is not state
     assert schedule_pod.choose(workload, engine) == schedule_pod.choose(workload, engine, ranked=False)
+
+
+def test_a_class_that_does_not_fit_is_evaluated_again_only_after_a_change(engine, monkeypatch):
+    near = {"required": (PodTerm(equals({"app": "cache"}), ZONE),)}
+    first = place_pods.place(pod("web-0", **near), engine)
+    assert not first.target
+    with monkeypatch.context() as patch:
+        patch.setattr(domain_choice, "best", None)
+        assert place_pods.place(pod("web-1", **near), engine).message == first.message
+    engine.index.add(pod("cache", app="cache"), "n1")
+    assert place_pods.place(pod("web-2", **near), engine).target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -42,12 +43,19 @@ def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
     return +tally
 
 
-def sentence(verdicts: Verdicts, index: PlacementIndex, noun: str = "nodes") -> str:
-    """`0/N nodes are available: …` as kube-scheduler reports it, or `clusters` as Karmada does."""
+def sentence(
+    verdicts: Verdicts, index: PlacementIndex, noun: str = "nodes", counts: Mapping[str, int] | None = None
+) -> str:
+    """
+    `0/N nodes are available: …` as kube-scheduler reports it, or `clusters` as Karmada does.
+
+    `counts` are those of `count`, if they are known.
+    """
     n = len(index.slots)
     if n == 0 and noun == "nodes":
         return "no nodes available to schedule pods"
     if verdicts.pre_filter_rejection is not None:
         return f"0/{n} {noun} are available: {verdicts.pre_filter_rejection[1].text}."
-    counted = sorted(f"{times} {text}" for text, times in count(verdicts, index).items())
+    counts = count(verdicts, index) if counts is None else counts
+    counted = sorted(f"{times} {text}" for text, times in counts.items())
     return f"0/{n} {noun} are available: {', '.join(counted) or 'no cluster exists'}."

@@ -62,7 +62,7 @@ def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:
         verdicts = filtering.run(workload, engine)
         reasons = dict(fit_error.count(verdicts, index)) if verdicts.pre_filter_rejection is None else {}
         known = equivalence_class.fit_failure = FitFailure(
-            index.journal.end, fit_error.sentence(verdicts, index), reasons
+            index.journal.end, fit_error.sentence(verdicts, index, counts=reasons), reasons
         )
     return known
 
