@@ -54,6 +54,13 @@ async def test_a_response_byte_by_byte():
     assert reader.is_reusable
 
 
+def test_a_response_without_end_is_not_collected(monkeypatch):
+    monkeypatch.setattr(http1, "_MAX_RESPONSE_BYTES", 100)
+    reader = read(ENDLESS)
+    with pytest.raises(InvalidResponseError):
+        reader.feed(b"x" * 100)
+
+
 async def test_a_body_that_ends_with_the_connection():
     assert read(ENDLESS).response is None
     reader = read(ENDLESS, ends=True)

@@ -43,7 +43,7 @@ class Counted(collections.abc.Coroutine):
         self.inner.close()
 
     def __await__(self):
-        raise NotImplementedError
+        raise AssertionError("a task steps it and does not await it")
 
 
 class CountingServer:

@@ -22,6 +22,7 @@ MAX_CONNECTIONS = 128
 MAX_IDLE_SECONDS = 15.0  # load balancers forget idle connections, some without closing them
 CONNECT_TIMEOUT_SECONDS = 10.0
 _MAX_HEAD_BYTES = 64 * 1024
+_MAX_RESPONSE_BYTES = 16 * 2**20  # several times the largest object that an API server stores
 
 
 class ShortResponse:
@@ -62,6 +63,8 @@ class ResponseReader:
 
     def feed(self, data: bytes) -> None:
         self._received = self._received + data if self._received else data
+        if len(self._received) > _MAX_RESPONSE_BYTES:
+            raise InvalidResponseError
         if not self._body_at and not self._read_head():
             return
         if self._length is not None:
