@@ -37,10 +37,45 @@ class BoundedCache(dict[Key, Entry]):
         return [entry for _, entry in oldest]
 
 
+MAX_CHARGED = 64 * 2**20
+
+
+class Meter:
+    """
+    What is remembered of large keys, in bytes of their text, since caches were last cleared.
+
+    A limit on the number of entries bounds memory only if they are small, and tenants may write a megabyte into one. So
+    what is large is charged here, and beyond a limit the results of all pure functions are dropped. Owners of other
+    caches clear them when `generation` has changed.
+    """
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self._charged = 0
+        self._clear: list[Callable[[], None]] = []
+
+    def watch(self, clear: Callable[[], None]) -> None:
+        self._clear.append(clear)
+
+    def charge(self, size: int) -> None:
+        """Note that an entry of this size is about to be remembered."""
+        self._charged += size
+        if self._charged > MAX_CHARGED:
+            self._charged = 0
+            self.generation += 1
+            for clear in self._clear:
+                clear()
+
+
+METER = Meter()
+
+
 def memoised(most: int) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """A decorator for pure functions: the `most` most recently used results are kept."""
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        return functools.lru_cache(maxsize=most)(function)  # type: ignore[return-value]
+        remembered = functools.lru_cache(maxsize=most)(function)
+        METER.watch(remembered.cache_clear)
+        return remembered  # type: ignore[return-value]
 
     return decorate

@@ -13,8 +13,9 @@ from bayplan.engine.engine import Engine
 from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Reason
+from bayplan.model.workloads import Requests
 from bayplan.rules import placeable, profiles
-from bayplan.rules.resources_fit import INSUFFICIENT, TOO_MANY_PODS, ResourcesFit, ResourcesFitState
+from bayplan.rules.resources_fit import INSUFFICIENT, TOO_MANY_PODS, ResourcesFit
 from bayplan.rules.rule import Rule
 from bayplan.rules.volume_claims import CLAIM_AWAITED
 from rules.shorthand import pod, situation_of
@@ -78,13 +79,14 @@ def test_reasons_are_constants_with_placeholders():
 
 
 def test_the_reasons_of_resources_are_those_documented():
-    state = ResourcesFitState((("cpu", 1), ("example.com/gpu", 1)), (), ())
+    rule, requests = ResourcesFit(), Requests((("cpu", 1), ("example.com/gpu", 1)))
+    state = rule.prepare(requests, PlacementIndex())
     expected = (
         TOO_MANY_PODS,
         INSUFFICIENT.filled(resource="cpu"),
         INSUFFICIENT.filled(resource="example.com/gpu"),
     )
-    assert ResourcesFit().reasons(state, 0b111) == expected
+    assert rule.reasons(state, 0b111) == expected
 
 
 def test_the_message_without_nodes_is_the_documented_one():

@@ -95,6 +95,17 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             help="Maximum burst of requests, if --kube-api-qps is set.",
         ),
         commands.Option(
+            "--max-pod-constraints",
+            type=click.IntRange(min=0),
+            default=1000,
+            show_default=True,
+            metavar="N",
+            heading=_SCHEDULER,
+            help="Do not schedule pods with more scheduling constraints than this: terms and their requirements, "
+            "spread constraints, tolerations, volumes, ports, resources and labels. Such a pod gets an event. 0 for "
+            "no limit.",
+        ),
+        commands.Option(
             "--record",
             metavar="FILE",
             type=click.Path(dir_okay=False),
@@ -188,6 +199,7 @@ def run(
     dry_run: bool,
     kube_api_qps: float,
     kube_api_burst: int,
+    max_pod_constraints: int,
     record: str | None,
     leader_elect: bool,
     leader_elect_resource_namespace: str,
@@ -236,6 +248,7 @@ def run(
         enforcement=enforcement.settings(),
         enforcement_dry_run=enforcement.is_dry,
         quota=webhook_options.webhook,
+        max_pod_constraints=max_pod_constraints,
     )
     profiles = {name: options.configured_rules(name) for name in scheduler_name or (DEFAULT_SCHEDULER_NAME,)}
     connection = cluster.open(qps=kube_api_qps, burst=kube_api_burst)

@@ -19,7 +19,7 @@ import msgspec
 from bayplan.caching import memoised
 from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import ValueColumn
+from bayplan.indexing.slots import ValueColumn, values_of
 from bayplan.indexing.term_table import Counter, TermEntry
 from bayplan.model.bindings import AFFINITY_GROUP, ANTI_AFFINITY_GROUP
 from bayplan.model.labels import equals
@@ -265,7 +265,7 @@ class TrackedRule:
 
     def domains_of(self, target: Target) -> list[Domain]:
         """The target's domains by the keys of the rule."""
-        return [(column.key, value) for column in self._columns for value in column.values_of(target)]
+        return [(column.key, value) for column in self._columns for value in values_of(column.key, target)]
 
     def level_changed(self, domain: Domain) -> bool:
         """Whether the count of a domain with owners has crossed a level since the last call."""

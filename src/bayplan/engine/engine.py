@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from bayplan.caching import BoundedCache
+from bayplan.caching import METER, BoundedCache
 from bayplan.engine import equivalence
 from bayplan.engine.equivalence import EquivalenceClass, Signature
 from bayplan.engine.evaluations import EvaluationCache, RuleResult
@@ -37,6 +37,7 @@ class Engine:
         self._reading_more = [rule for rule in self.rules if not rule.reads_template_only]
         self._orders: BoundedCache[tuple[Hashable, ...], NodeOrder] = BoundedCache()
         self._classes: BoundedCache[Signature, EquivalenceClass] = BoundedCache()
+        self._generation = METER.generation
 
     def evaluate(self, workload: Workload, rules: Sequence[AnyRule] | None = None) -> list[RuleResult]:
         """The result of each rule that applies to this workload, in their order; of all rules unless some are given."""
@@ -53,6 +54,9 @@ class Engine:
         signature = equivalence.signature(workload, self.index)
         found = self._classes.get(signature)
         if found is None or not found.refresh(self.evaluations):
+            if self._generation != METER.generation:
+                self._generation = METER.generation
+                self.release()
             order = self._order_of(workload)
             by_peers = []
             for rule in self._reading_more:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeAlias
 import msgspec
 import numpy as np
 
-from bayplan.caching import BoundedCache
+from bayplan.caching import METER, BoundedCache
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
@@ -27,6 +27,7 @@ from bayplan.rules.remedies import Alternatives
 from bayplan.rules.rule import AnyRule, Failure, Part, Rule, Scaling, SharedDomains, State
 
 MAX_CACHED_BYTES = 256 * 2**20  # of arrays; the least recently used evaluations are dropped first
+MAX_FREE_ROWS = 8  # of raw scores, which the limit above allows for
 MAX_LOGGED_PLACES = 256  # corrected places that an evaluation remembers
 MAX_NOTED_PLACES = 32  # places of one correction; more of them are noted as "all"
 MAX_SINGLE_PLACES = 6  # places up to which plain integers are cheaper than arrays
@@ -258,7 +259,9 @@ class EvaluationCache:
             at = column.representatives()
             found.n_places = len(at)
         found.codes_by_place = rule.reject(state, index, at)
-        found.raw_by_place = rule.score(state, index, at)
+        found.raw_by_place = raw = rule.score(state, index, at)
+        if raw is not None and raw.ndim > 1 and len(raw) > MAX_FREE_ROWS:
+            METER.charge(raw.nbytes)
         found.evaluated = True
         self._note_position(found)
         found.note(None)

@@ -8,6 +8,7 @@ Knows nothing of which requests are allowed.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 
 import msgspec
@@ -22,6 +23,8 @@ from bayplan.model.workloads import HostPort, Requests, Workload, WorkloadKey
 
 PODS = "pods"
 BASIC_RESOURCES = ("cpu", "memory", "ephemeral-storage", PODS)  # have a row from the start
+UNOFFERED = "\0unoffered"
+UNOFFERED_ROW = len(BASIC_RESOURCES)  # of all resources that no target offers
 NONZERO_RESOURCES = ("cpu", "memory")  # pods that do not request these get a default amount in scores
 MAX_SUM = 2**61  # the largest requested amount in arrays: whatever pods request, sums stay within 64 bits
 MAX_ARRAY_AMOUNT = 2**62  # amounts that clusters report are below it in arrays
@@ -32,39 +35,50 @@ ZERO = Fraction()
 
 class Capacity:
     """
-    One row per resource, one column per slot, all of shape (n_resources, capacity).
+    One row per resource that any target offers, one column per slot, all of shape (n_resources, capacity).
 
+    Resources that no target offers have a row in common, which stays 0: tenants request what names they like. What
+    placed workloads request of these is in `_unoffered` until a target offers them.
     `nonzero_requested` is what allocation scores use: requests with the defaults for cpu and memory filled in
     (kube-scheduler: NonZeroRequested). `allocatable_at`, `requested_at` and `nonzero_requested_at` are the same memory
     by row and then slot, through which single integers are read and written several times faster.
     """
 
     def __init__(self, capacity: int) -> None:
-        shape = (len(BASIC_RESOURCES), capacity)
-        self.rows = {resource: row for row, resource in enumerate(BASIC_RESOURCES)}
+        shape = (len(BASIC_RESOURCES) + 1, capacity)
+        self.rows = {resource: row for row, resource in enumerate((*BASIC_RESOURCES, UNOFFERED))}
         self.allocatable: NDArray[np.int64] = np.zeros(shape, np.int64)
         self.requested: NDArray[np.int64] = np.zeros(shape, np.int64)
         self.nonzero_requested: NDArray[np.int64] = np.zeros(shape, np.int64)
+        self._unoffered: dict[str, dict[int, int]] = {}  # resource → slot → sum
         self._exact: dict[tuple[str, int, int], int] = {}  # (table, row, slot) → the sum, where it is over MAX_SUM
         self._renew_views()
 
     def row(self, resource: str) -> int:
-        known = self.rows.get(resource)
-        if known is not None:
-            return known
+        """The row of a resource; it may be another one once a target offers the resource."""
+        return self.rows.get(resource, UNOFFERED_ROW)
+
+    def put(self, slot: int, target: Target) -> list[int]:
+        """Enter what a target offers; returns the slots of workloads that request what nobody has offered so far."""
+        self.allocatable[:, slot] = 0
+        requesting: list[int] = []
+        for resource, amount in target.allocatable:
+            if resource not in self.rows:  # first, because a new resource replaces the arrays
+                requesting += self._add_row(resource)
+            self.allocatable_at[self.rows[resource]][slot] = amount
+        return requesting
+
+    def _add_row(self, resource: str) -> Iterable[int]:
         row = self.rows[resource] = len(self.rows)
         empty = np.zeros((1, self.allocatable.shape[1]), np.int64)
         self.allocatable = np.concatenate((self.allocatable, empty))
         self.requested = np.concatenate((self.requested, empty))
         self.nonzero_requested = np.concatenate((self.nonzero_requested, empty))
         self._renew_views()
-        return row
-
-    def put(self, slot: int, target: Target) -> None:
-        self.allocatable[:, slot] = 0
-        for resource, amount in target.allocatable:
-            row = self.row(resource)  # first, because a new resource replaces the arrays
-            self.allocatable_at[row][slot] = amount
+        requested = self._unoffered.pop(resource, {})
+        for slot, total in requested.items():
+            self.requested_at[row][slot] = self._bounded("requested", row, slot, total, total)
+        return requested
 
     def clear(self, slot: int) -> None:
         self.allocatable[:, slot] = 0
@@ -74,17 +88,28 @@ class Capacity:
         rows = self.rows
         self.requested_at[rows[PODS]][slot] += sign
         for resource, amount in requests.amounts:
-            row = rows[resource] if resource in rows else self.row(resource)
+            row = rows.get(resource)
+            if row is None:
+                self._add_unoffered(resource, slot, sign * amount)
+                continue
             total = self.requested_at[row][slot] + sign * amount
             if total > MAX_SUM or self._exact:
                 total = self._bounded("requested", row, slot, total, sign * amount)
             self.requested_at[row][slot] = total
         for resource, amount in requests.counted:
-            row = rows[resource] if resource in rows else self.row(resource)
+            row = rows[resource]  # cpu and memory
             total = self.nonzero_requested_at[row][slot] + sign * amount
             if total > MAX_SUM or self._exact:
                 total = self._bounded("nonzero_requested", row, slot, total, sign * amount)
             self.nonzero_requested_at[row][slot] = total
+
+    def _add_unoffered(self, resource: str, slot: int, change: int) -> None:
+        by_slot = self._unoffered.setdefault(resource, {})
+        by_slot[slot] = by_slot.get(slot, 0) + change
+        if not by_slot[slot]:
+            del by_slot[slot]
+        if not by_slot:
+            del self._unoffered[resource]
 
     def _bounded(self, table: str, row: int, slot: int, total: int, change: int) -> int:
         """The sum to store where the exact one is, or was, over `MAX_SUM`."""

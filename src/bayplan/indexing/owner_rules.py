@@ -103,7 +103,8 @@ class OwnerRules:
         rule.entry.owner_rules[rule.key] = rule
         excluded = excluded_values(rule.entry.term)
         if excluded is None or rule.limit or len(rule.reach.keys) > 1:
-            if len(_without_family(rule.entry)) == 1:
+            rule.entry.n_without_family += 1
+            if rule.entry.n_without_family == 1:
                 self._single.add(rule.entry.term, rule.entry)
             self._note(rule.entry.term)
             return
@@ -117,11 +118,11 @@ class OwnerRules:
 
     def remove(self, rule: OwnerRule) -> None:
         self.n -= 1
-        # A new dictionary, because another one may be iterated over just now.
-        rule.entry.owner_rules = {key: other for key, other in rule.entry.owner_rules.items() if other is not rule}
+        del rule.entry.owner_rules[rule.key]
         family, excluded = rule.family, excluded_values(rule.entry.term)
         if family is None or excluded is None:
-            if not _without_family(rule.entry):
+            rule.entry.n_without_family -= 1
+            if not rule.entry.n_without_family:
                 self._single.remove(rule.entry.term)
             self._note(rule.entry.term)
             return
@@ -176,7 +177,7 @@ class OwnerRules:
         self, labels: Labels, namespace: str, namespace_labels: Labels, roles: Collection[Role]
     ) -> Iterator[OwnerRule]:
         for entry in self._single.find(labels, namespace, namespace_labels) if roles else ():
-            rules = [rule for rule in _without_family(entry) if rule.role in roles]
+            rules = [rule for rule in entry.owner_rules.values() if rule.family is None and rule.role in roles]
             if rules and entry.term.matches(labels, namespace, namespace_labels, terminating=False):
                 yield from rules
 
@@ -202,7 +203,3 @@ class OwnerRules:
     def _note(self, term: PeerTerm) -> None:
         self.generation += 1
         self._noted.append(term)
-
-
-def _without_family(entry: TermEntry) -> list[OwnerRule]:
-    return [rule for rule in entry.owner_rules.values() if rule.family is None]

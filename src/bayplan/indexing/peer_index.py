@@ -15,7 +15,7 @@ from itertools import chain
 
 import msgspec
 
-from bayplan.caching import BoundedCache
+from bayplan.caching import METER, BoundedCache
 from bayplan.indexing.classes import (
     OTHER,
     ClassTable,
@@ -37,6 +37,7 @@ from bayplan.model.workloads import Workload, WorkloadKey
 Counters = dict[Counter, None]  # an ordered set
 
 NO_LABELS: Labels = {}
+CHARGE_PER_LABEL = 64  # bytes
 MAX_VISIBLE_ENTRIES = 8192  # label sets whose visible labels are cached
 
 
@@ -61,18 +62,20 @@ class PeerIndex:
     moved: Callable[[list[int], int], None] | None = None
     _owned: dict[tuple[str, AffinityTerms], _OwnedTerms] = field(default_factory=dict)
     _visible: BoundedCache[tuple[VisibleLabels, frozenset[str]], VisibleLabels] = field(default_factory=BoundedCache)
-    _visible_generation: int = -1
+    _visible_generation: tuple[int, int] = (-1, 0)
 
     # Queries
 
     def visible(self, labels: Labels, also: frozenset[str] = frozenset()) -> VisibleLabels:
         """The labels that a term in use selects by, or a term about to be added that selects by the keys `also`."""
-        if self._visible_generation != self.terms.mentions_generation:
+        generation = (self.terms.mentions_generation, METER.generation)
+        if self._visible_generation != generation:
             self._visible.clear()
-            self._visible_generation = self.terms.mentions_generation
+            self._visible_generation = generation
         key = (tuple(labels.items()), also)
         known = self._visible.get(key)
         if known is None:
+            METER.charge(len(labels) * CHARGE_PER_LABEL)
             known = self._find_visible(labels, also)
             self._visible.put(key, known, MAX_VISIBLE_ENTRIES)
         return known

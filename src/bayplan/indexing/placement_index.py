@@ -7,16 +7,17 @@ One thread owns it. It makes no decision; rules read it through the attributes b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from bayplan.errors import InputError
 from bayplan.indexing.capacity import Capacity, ClaimUsers, ClusterCapacity, ImageSizes, Ports
 from bayplan.indexing.classes import PlacedWorkload
+from bayplan.indexing.column_table import ColumnTable
 from bayplan.indexing.journal import Change, ChangeType, Journal
 from bayplan.indexing.peer_index import PeerIndex
 from bayplan.indexing.pod_table import PodTable
-from bayplan.indexing.slots import TAINTS, TargetSlots, ValueColumn
+from bayplan.indexing.slots import TAINTS, TargetSlots
 from bayplan.indexing.storage import Attachments, Storage
 from bayplan.indexing.taints import TaintTable
 from bayplan.model.labels import Labels
@@ -42,7 +43,8 @@ class PlacementIndex:
         self.storage = Storage()
         self.journal = Journal()
         self.targets_generation = 0  # changes with every change of a target, except of a cluster's capacity
-        self._columns: dict[str, ValueColumn] = {}
+        self._columns = ColumnTable(self.slots)
+        self.column = self._columns.get
         self.taints = TaintTable(self.column(TAINTS))  # nearly every workload needs it
         self.peer_index = PeerIndex(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
@@ -55,14 +57,6 @@ class PlacementIndex:
     @property
     def records(self) -> dict[WorkloadKey, PlacedWorkload]:
         return self.peer_index.records
-
-    def column(self, key: str) -> ValueColumn:
-        """The column of a label key, kept up to date from its first use on."""
-        column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = ValueColumn(key, self.slots.capacity)
-            column.put_all((slot, self.slots.at(slot)) for slot in self.slots.by_name.values())
-        return column
 
     @property
     def pod_table(self) -> PodTable:
@@ -102,7 +96,8 @@ class PlacementIndex:
         if not self.slots.free:
             self._grow()
         slot = self.slots.put(target)
-        self._put(slot, target, self._columns.values())
+        self._put(slot, target)
+        self._columns.put(slot, target)
         if self._attachments is not None:
             self._attachments.target_changed(target.name, slot)
         self.journal.append(Change(ChangeType.TARGET_ADDED, (slot,), target=target))
@@ -117,7 +112,8 @@ class PlacementIndex:
         for key in self.workloads_on(slot):
             self._on_unknown[name].add(key)
             self._recount(self.records[key], without=slot)
-        self._clear(slot, target, self._columns.values())
+        self._clear(slot, target)
+        self._columns.clear(slot, target)
         self.targets_generation += 1
         self.slots.clear(slot)
         if self._attachments is not None:
@@ -142,10 +138,9 @@ class PlacementIndex:
         moved = [self.records[key] for key in self.workloads_on(slot)] if change.moves_domains else []
         for record in moved:
             self._uncount(record, follows=True)
-        # Only the columns whose value changes: a domain that is empty for a moment could be reused for another value.
-        columns = [c for c in self._columns.values() if c.values_of(before) != c.values_of(target)]
-        self._clear(slot, before, columns)
-        self._put(slot, target, columns)
+        self._clear(slot, before)
+        self._put(slot, target)
+        self._columns.replace(slot, before, target)
         self.journal.append(change)
         for record in moved:
             self._count(record, follows=True)
@@ -333,28 +328,26 @@ class PlacementIndex:
 
     # Slots
 
-    def _put(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
+    def _put(self, slot: int, target: Target) -> None:
         self.targets_generation += 1
-        self.capacity.put(slot, target)
+        for requesting in self.capacity.put(slot, target):
+            if self._pod_table is not None:
+                for key in self._on_slot[requesting]:
+                    self._pod_table.renew_amounts(self.records[key], self.capacity)
         if target.cluster is not None:
             self.cluster_capacity.put(slot, target.cluster)
         if target.images:
             self.images.put(slot, target)
-        for column in columns:
-            column.put(slot, target)
 
-    def _clear(self, slot: int, target: Target, columns: Iterable[ValueColumn]) -> None:
+    def _clear(self, slot: int, target: Target) -> None:
         self.capacity.clear(slot)
         self.cluster_capacity.clear(slot)
         self.images.clear(slot, target)
-        for column in columns:
-            column.clear(slot)
 
     def _grow(self) -> None:
         capacity = self.slots.grow()
         self.capacity.grow(capacity)
         self.cluster_capacity.grow(capacity)
-        for column in self._columns.values():
-            column.grow(capacity)
+        self._columns.grow(capacity)
         if self._attachments is not None:
             self._attachments.grow(capacity)

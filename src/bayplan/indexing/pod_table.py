@@ -105,6 +105,11 @@ class PodTable:
             started = record.workload.started
             self.started[record.row] = timestamps.nanoseconds(started) if started else NOT_STARTED
 
+    def renew_amounts(self, record: PlacedWorkload, capacity: Capacity) -> None:
+        """Note what a workload requests of resources that no target has offered so far."""
+        if record.row >= 0:
+            self._set_amounts(record.row, record.workload.needs.requests.amounts, capacity)
+
     def reclassify(self, rows: list[int], class_id: int) -> None:
         """Note that these workloads are in another class; those without a row are -1."""
         moved = np.array(rows, np.intp)
@@ -120,7 +125,8 @@ class PodTable:
             self._free.append(row)
 
     def _set_amounts(self, row: int, amounts: tuple[tuple[str, int], ...], capacity: Capacity) -> None:
-        requested = [(capacity.row(PODS), 1), *((capacity.row(resource), amount) for resource, amount in amounts)]
+        rows = capacity.rows
+        requested = [(rows[PODS], 1), *((rows[resource], amount) for resource, amount in amounts if resource in rows)]
         if len(self.amounts) < len(capacity.rows):
             more = np.zeros((len(capacity.rows) - len(self.amounts), len(self)), np.int64)
             self.amounts = np.concatenate((self.amounts, more))

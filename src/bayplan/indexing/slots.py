@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.model.node_selectors import parse_integer
 from bayplan.model.reasons import Mask, Slots
 from bayplan.model.targets import Target
 from bayplan.model.terms import TARGET
@@ -112,6 +114,27 @@ def rank_of(seed: str, name: str) -> int:
     return int.from_bytes(digest) >> 1
 
 
+@lru_cache(maxsize=4)
+def absent(capacity: int) -> NDArray[np.intp]:
+    """What all columns without any value have in common: each target in no domain. Read-only."""
+    array: NDArray[np.intp] = np.zeros(capacity, np.intp)
+    array.flags.writeable = False
+    return array
+
+
+def values_of(key: str, target: Target) -> tuple[Value, ...]:
+    """A target's values of one key: none without the label, several where it spans domains."""
+    if key == TARGET:
+        return (target.name,)
+    if key == TAINTS:
+        return ((target.unschedulable, target.taints),)
+    value = target.labels.get(key)
+    if not target.further_labels:
+        return () if value is None else (value,)
+    further = [other for their_key, other in target.further_labels if their_key == key]
+    return tuple(further) if value is None else (value, *further)
+
+
 class ValueColumn:
     """
     One attribute of all targets: the value of each, and the targets that share a value, which are a domain.
@@ -124,7 +147,7 @@ class ValueColumn:
 
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
-        self.of_slot: NDArray[np.intp] = np.zeros(capacity, np.intp)
+        self.of_slot = absent(capacity)
         self.at = self.of_slot.data
         self.further: dict[int, tuple[int, ...]] = {}
         self.n_domains = 1
@@ -134,23 +157,11 @@ class ValueColumn:
         self._members: list[set[int]] = [set()]
         self._slots: list[Slots | None] = [None]
         self._free: list[int] = []
-
-    def values_of(self, target: Target) -> tuple[Value, ...]:
-        """The target's values: none without the label, several where it spans domains."""
-        if self.key == TARGET:
-            return (target.name,)
-        if self.key == TAINTS:
-            return ((target.unschedulable, target.taints),)
-        value, key = target.labels.get(self.key), self.key
-        if not target.further_labels:
-            return () if value is None else (value,)
-        further = [other for their_key, other in target.further_labels if their_key == key]
-        return tuple(further) if value is None else (value, *further)
+        self._numbers: tuple[int, NDArray[np.int64], Mask] | None = None  # with the version that they are of
 
     def put(self, slot: int, target: Target) -> None:
-        values = self.values_of(target)
+        values = values_of(self.key, target)
         if not values:
-            self.at[slot] = ABSENT
             return
         self.at[slot] = self._enter(values[0], (slot,))
         if len(values) > 1:
@@ -160,7 +171,7 @@ class ValueColumn:
         """The same for many targets at once."""
         slots_by_value: defaultdict[Value, list[int]] = defaultdict(list)
         for slot, target in targets:
-            values = self.values_of(target)
+            values = values_of(self.key, target)
             if len(values) == 1:
                 slots_by_value[values[0]].append(slot)
             else:
@@ -179,7 +190,8 @@ class ValueColumn:
                 del self.by_value[self.values[domain]]
                 self.version += 1
                 self._free.append(domain)
-        self.of_slot[slot] = ABSENT
+        if self.at[slot] != ABSENT:
+            self.at[slot] = ABSENT
         self.further.pop(slot, None)
 
     def domains(self, slot: int) -> tuple[int, ...]:
@@ -214,13 +226,21 @@ class ValueColumn:
                     gathered[position] = max(gathered[position], by_domain[domain])
         return gathered
 
+    def as_numbers(self) -> tuple[NDArray[np.int64], Mask]:
+        """The values as integers by domain, and which of them are integers; both of shape (n_domains,)."""
+        if self._numbers is None or self._numbers[0] != self.version:
+            parsed = [parse_integer(value) if isinstance(value, str) else None for value in self.values]
+            numbers = np.array([number or 0 for number in parsed], np.int64)
+            self._numbers = self.version, numbers, np.array([number is not None for number in parsed], np.bool_)
+        return self._numbers[1], self._numbers[2]
+
     def present(self, at: At) -> Mask:
         """Which targets have the label."""
         present: Mask = self.of_slot[at] != ABSENT
         return present
 
     def grow(self, capacity: int) -> None:
-        self.of_slot = grown(self.of_slot, capacity)
+        self.of_slot = grown(self.of_slot, capacity) if self.of_slot.flags.writeable else absent(capacity)
         self.at = self.of_slot.data
 
     def _enter(self, value: Value, slots: Iterable[int]) -> int:
@@ -238,6 +258,9 @@ class ValueColumn:
                 self._slots.append(None)
             self.by_value[value] = domain
             self.version += 1
+            if not self.of_slot.flags.writeable:  # the first value
+                self.of_slot = self.of_slot.copy()
+                self.at = self.of_slot.data
         self._members[domain].update(slots)
         self._slots[domain] = None
         return domain

@@ -213,6 +213,7 @@ class TermEntry(msgspec.Struct, eq=False):
     uses: int = 0
     matches: dict[str, Counter] = {}
     owner_rules: dict[OwnerRuleKey, OwnerRule] = {}
+    n_without_family: int = 0  # of the owner rules
 
 
 class TermTable(msgspec.Struct, eq=False):

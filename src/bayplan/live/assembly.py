@@ -28,7 +28,7 @@ from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing.pending_pod import QueueStage
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.rules.profiles import RulesByScheduler
-from bayplan.watching.cluster_state import ClusterState
+from bayplan.watching.cluster_state import MAX_CONSTRAINTS, ClusterState
 from bayplan.writing.recordings import Recorder
 
 VOLUME_RESOURCES = (CLAIMS, VOLUMES)
@@ -78,6 +78,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     events_per_second: float = 1000.0
     initial_backoff: float = 1.0
     max_backoff: float = 10.0
+    max_pod_constraints: int = MAX_CONSTRAINTS
 
 
 class SchedulerAssembly:
@@ -114,6 +115,7 @@ class SchedulerAssembly:
             queue,
             budgets,
             is_responsible=profiles.__contains__,
+            max_constraints=settings.max_pod_constraints,
             on_binding_pod_removed=self._volume_waits.pod_removed,
         )
         binds_in_flight = InFlightBinds(on_free=activity.set)

@@ -23,10 +23,11 @@ from bayplan.live.metrics import ERROR, UNSCHEDULABLE
 from bayplan.live.pod_evaluator import Engines
 from bayplan.live.preemption import PreemptionAttempt, PreemptionEvaluator
 from bayplan.model.workloads import Workload
-from bayplan.queueing.pending_pod import PendingPod
+from bayplan.queueing.pending_pod import PendingPod, QueueStage
 
 MAX_STEP_SECONDS = 0.008  # of scheduling, before other tasks run
 MAX_REQUEUE_SECONDS = 0.004  # of a step, for evaluating unschedulable pods
+REST_FACTOR = 4  # what takes long gets a fifth of the time while other pods are waiting
 IDLE_POLL_SECONDS = 0.05  # between two checks whether a busy task has begun to wait for its volumes
 SWEEP_INTERVAL_SECONDS = 300.0
 log = logging.getLogger("bayplan.scheduler")
@@ -66,6 +67,7 @@ class Scheduler:
         self._conditions = ConditionWriter(context.writer, context.state.queue.is_unplaced)
         self._activity = activity
         self._last_sweep = self._clock()
+        self._no_large_before = self._no_requeue_before = 0.0
         self.longest_step = 0.0  # seconds of processor time of this thread
         self._failure: BaseException | None = None
 
@@ -97,13 +99,20 @@ class Scheduler:
         self._on_step()
         self._requeue_unschedulable(began)
         worked = self._queue.has_candidates
-        while not self._binds_in_flight.is_full and (pending := self._queue.pop()) is not None:
+        while not self._binds_in_flight.is_full and (pending := self._next_pod()) is not None:
+            tried = self._clock()
             self._attempt(pending)
             worked = True  # at least one pod per step, however late: ready pods cause no further activity
-            if self._clock() - began >= MAX_STEP_SECONDS:
+            now = self._clock()
+            if pending.is_large:
+                self._no_large_before = now + (now - tried) * REST_FACTOR
+            if now - began >= MAX_STEP_SECONDS:
                 break
         self.longest_step = max(self.longest_step, time.thread_time() - thread_began)
         return worked
+
+    def _next_pod(self) -> PendingPod | None:
+        return self._queue.pop(large=self._clock() >= self._no_large_before)
 
     async def _wait(self) -> None:
         """Wait for activity, the end of a backoff or the next sweep."""
@@ -122,11 +131,15 @@ class Scheduler:
         def out_of_time() -> bool:
             return self._clock() - now >= MAX_REQUEUE_SECONDS
 
+        if now < self._no_requeue_before and self._queue.sizes[QueueStage.ACTIVE]:
+            return
         self._queue.move_to_active_or_backoff(out_of_time)
         if now - self._last_sweep >= SWEEP_INTERVAL_SECONDS:
             self._last_sweep = now
             self._queue.mark_all_for_sweep()
         if out_of_time():
+            # One evaluation may take much longer than its share; until that is made up for, pods are scheduled.
+            self._no_requeue_before = now + (self._clock() - now) * REST_FACTOR
             return
         for pending in self._queue.sweep(out_of_time):
             self._metrics.missed_requeues.inc()

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import msgspec
 
-from bayplan.caching import memoised
+from bayplan.caching import METER, memoised
 from bayplan.mapping import selectors
 from bayplan.model import labels as label_model
 from bayplan.model import quantities
@@ -223,6 +223,7 @@ _decode_shape = msgspec.json.Decoder(tuple[PodSpec, _Statuses, _Statuses, str | 
 @memoised(16384)
 def _needs(shape: bytes) -> tuple[Needs, str]:
     """The needs of pods of this shape, without claims and default spread, and what is wrong with their annotation."""
+    METER.charge(len(shape))
     spec, statuses, init_statuses, annotation, own_labels = _decode_shape(shape)
     pod = Pod(spec=spec, status=PodStatus(container_statuses=statuses, init_container_statuses=init_statuses))
     labels = own_labels or {}

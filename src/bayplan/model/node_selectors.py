@@ -69,19 +69,20 @@ class NodeAffinity(msgspec.Struct, frozen=True, cache_hash=True):
 ANY_NODE = NodeAffinity()
 
 
-def _integer(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """As Go's ParseInt in base 10: 64 bits, an optional sign, no spaces or underscores."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         return None
-    value = int(text)
+    digits = digits.lstrip("0")[:20] or "0"  # 20 digits are too many already, and thousands would be slow
+    value = -int(digits) if text[0] == "-" else int(digits)
     return value if -(2**63) <= value < 2**63 else None
 
 
 def _compares(operator: str, value: str | None, values: tuple[str, ...]) -> bool:
     if value is None or len(values) != 1:
         return False
-    label, bound = _integer(value), _integer(values[0])
+    label, bound = parse_integer(value), parse_integer(values[0])
     if label is None or bound is None:
         return False
     return label > bound if operator == GT else label < bound

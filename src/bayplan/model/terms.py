@@ -143,7 +143,10 @@ def resolve(affinity: AffinityTerms, namespace: str, semantics: Semantics, *, in
     anti_required = () if namespace in semantics.daemon_namespaces else affinity.anti_required
     return ResolvedTerms(
         required=required,
-        conjunction=PeerTerm(tuple(part for r in required for part in r.term.parts)) if required else None,
+        # Each part once: terms often differ in their topology key alone.
+        conjunction=PeerTerm(tuple(dict.fromkeys([part for r in required for part in r.term.parts])))
+        if required
+        else None,
         anti_required=tuple(
             # A term over several topologies is violated in any of them, as if it were written once for each.
             resolved(term, (key,), hard_anti=True)

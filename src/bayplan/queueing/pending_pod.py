@@ -24,7 +24,8 @@ class PendingPod:
     One pod that is not bound yet.
 
     `pod` is kept as written, so that it can be mapped again when the Services and controllers that select it change;
-    `context_generation` is the generation of those that `workload` was mapped with. `since` is when the pod could first
+    `context_generation` is the generation of those that `workload` was mapped with. To decide about an `is_large` pod
+    takes long. `since` is when the pod could first
     be tried, `tried` when it last was, and `queued` when it last became active: the order among equal priorities. The
     queue sets these times, the first ones when the pod is added.
     """
@@ -32,6 +33,7 @@ class PendingPod:
     __slots__ = (
         "attempts",
         "context_generation",
+        "is_large",
         "key",
         "message",
         "pod",
@@ -43,10 +45,11 @@ class PendingPod:
         "workload",
     )
 
-    def __init__(self, pod: Pod, workload: Workload, context_generation: int = 0) -> None:
+    def __init__(self, pod: Pod, workload: Workload, context_generation: int = 0, *, is_large: bool = False) -> None:
         self.pod = pod
         self.workload = workload
         self.context_generation = context_generation
+        self.is_large = is_large
         self.key: WorkloadKey = workload.key
         self.since = self.queued = self.tried = 0.0
         self.attempts = 0

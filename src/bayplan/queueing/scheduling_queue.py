@@ -45,6 +45,7 @@ class SchedulingQueue:
         self._initial_backoff, self._max_backoff = initial_backoff, max_backoff
         self._clock, self._on_pending = clock, on_pending
         self._active: PodHeap[tuple[int, float]] = PodHeap()
+        self._active_large: PodHeap[tuple[int, float]] = PodHeap()
         self._backing_off: PodHeap[float] = PodHeap()  # by the end of the backoff
         self._unschedulable = UnschedulablePods(index, evaluator, self.nominations)
 
@@ -102,11 +103,17 @@ class SchedulingQueue:
 
     # Attempts
 
-    def pop(self) -> PendingPod | None:
-        """The next pod to try, with this attempt counted; None if no pod is active."""
+    def pop(self, *, large: bool = True) -> PendingPod | None:
+        """
+        The next pod to try, with this attempt counted; None if no pod is active.
+
+        Without `large`, pods that take long are passed over as long as there are others.
+        """
         now = self._clock()
         self._flush_backoff_completed(now)
-        pending = self._active.pop()
+        first, first_large = self._active.least(), self._active_large.least()
+        is_large = first_large is not None and (first is None or (large and first_large < first))
+        pending = (self._active_large if is_large else self._active).pop()
         if pending is not None:
             pending.attempts += 1
             pending.tried = now
@@ -232,7 +239,7 @@ class SchedulingQueue:
 
     def _is_in_flight(self, pending: PendingPod) -> bool:
         """Whether the pod is popped and the result of its attempt unknown, or is being bound."""
-        is_popped = pending.stage is QueueStage.ACTIVE and pending not in self._active
+        is_popped = pending.stage is QueueStage.ACTIVE and pending not in self._heap_of(pending)
         return self.holds(pending) and (is_popped or pending.stage is QueueStage.BINDING)
 
     def _move(self, pending: PendingPod, stage: QueueStage) -> None:
@@ -242,14 +249,17 @@ class SchedulingQueue:
         self.sizes[stage] += 1
         pending.stage = stage
 
+    def _heap_of(self, pending: PendingPod) -> PodHeap[tuple[int, float]]:
+        return self._active_large if pending.is_large else self._active
+
     def _leave_order(self, pending: PendingPod) -> None:
-        self._active.discard(pending)
+        self._heap_of(pending).discard(pending)
         self._backing_off.discard(pending)
 
     def _activate(self, pending: PendingPod, since: float) -> None:
         self._move(pending, QueueStage.ACTIVE)
         pending.queued = since
-        self._active.push(pending, (-pending.workload.priority, since))
+        self._heap_of(pending).push(pending, (-pending.workload.priority, since))
 
     def _back_off(self, pending: PendingPod) -> None:
         """Retry a pod when the backoff since its last attempt is over, which may be at once."""

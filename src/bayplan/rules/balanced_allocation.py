@@ -55,6 +55,7 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
     arguments_type = BalancedAllocationArguments
     arguments: BalancedAllocationArguments
     follows_requests = True
+    prepared_for_targets = True  # which may offer a resource for the first time
     reads_template_only = True
 
     def part(self, workload: Workload, index: PlacementIndex) -> Amounts | None:

@@ -11,7 +11,15 @@ import numpy as np
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
 from bayplan.mapping import selectors
-from bayplan.model.node_selectors import NAME_FIELD, NodeAffinity, NodeRequirement, NodeTerm, PreferredNodeTerm
+from bayplan.model.node_selectors import (
+    GT,
+    NAME_FIELD,
+    NodeAffinity,
+    NodeRequirement,
+    NodeTerm,
+    PreferredNodeTerm,
+    parse_integer,
+)
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.arguments import Arguments
@@ -219,15 +227,22 @@ def _term(term: NodeTerm, index: PlacementIndex, at: At) -> Mask:
 
 def _requirement(requirement: NodeRequirement, index: PlacementIndex, at: At) -> Mask:
     """Which targets have a label value that meets the requirement."""
-    column = index.column(requirement.key)
-    by_value = np.zeros(column.n_domains, np.int64)
-    if requirement.operator in ("In", "NotIn"):
+    column, operator = index.column(requirement.key), requirement.operator
+    if operator in ("Exists", "DoesNotExist"):
+        present = column.present(at)
+        return present if operator == "Exists" else ~present
+    if operator in ("In", "NotIn"):
+        by_value = np.zeros(column.n_domains, np.int64)
         by_value[[column.by_value[value] for value in requirement.values if value in column.by_value]] = 1
-        if requirement.operator == "NotIn":
+        if operator == "NotIn":
             by_value = 1 - by_value
-    else:
-        by_value[:] = [requirement.matches(value) for value in column.values]  # type: ignore[arg-type]
-    return column.gather(by_value, at) > 0
+        return column.gather(by_value, at) > 0
+    bound = parse_integer(requirement.values[0]) if len(requirement.values) == 1 else None
+    if bound is None:
+        return np.zeros(len(column.of_slot[at]), np.bool_)
+    numbers, is_number = column.as_numbers()
+    compared = numbers > bound if operator == GT else numbers < bound
+    return column.gather((compared & is_number).astype(np.int64), at) > 0
 
 
 def _named_nodes(terms: tuple[NodeTerm, ...] | None) -> frozenset[str] | None:

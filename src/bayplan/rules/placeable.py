@@ -23,9 +23,13 @@ class Placeable(PartRule[str]):
             UNREADABLE,
             means=(
                 "The pod's annotation bayplan.io/affinity cannot be parsed; the message says where. It is never used "
-                "in part, because a rule must not be ignored silently."
+                "in part, because a rule must not be ignored silently. Or the pod has more scheduling constraints than "
+                "`bayplan run` accepts, so that one pod cannot hold up all others."
             ),
-            to_do="Correct the annotation: `bayplan validate` reports every fault in it.",
+            to_do=(
+                "Correct the annotation: `bayplan validate` reports every fault in it. Constraints are terms, their "
+                "requirements, tolerations, ports and the like: use fewer, or raise --max-pod-constraints."
+            ),
         ),
         DocumentedReason(
             GATED,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.caching import memoised
-from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS
+from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS, UNOFFERED_ROW
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
@@ -31,6 +31,7 @@ from bayplan.wire.scheduler_config import NodeResourcesFitArgs
 INSUFFICIENT = Reason("insufficient-<resource>", "Insufficient <resource>", StatusCode.UNSCHEDULABLE)
 TOO_MANY_PODS = Reason("too-many-pods", "Too many pods", StatusCode.UNSCHEDULABLE)
 UNRESOLVABLE_BIT = 1 << 62
+FIRST_BIT, LAST_BIT = 2, 1 << 61  # of the resources in the code; those beyond 60 share the last one
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 MAX_AMOUNT = 1 << 62  # of any resource: beyond this, differences do not fit into 64 bits
 
@@ -80,11 +81,14 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
     """
     The requests with their rows of the index's capacity looked up.
 
-    `fitted` are (row, amount, bit of the code), `scored` (resource, row, amount, weight).
+    `bits` are the bits of the code by resource. `fitted` are (row, amount, bit) of those that any target offers,
+    `scored` (resource, row, amount, weight). `unoffered` is the code of what no target offers, 0 if there is none.
     """
 
     amounts: tuple[tuple[str, int], ...]
+    bits: tuple[tuple[str, int], ...]
     fitted: tuple[tuple[int, int, int], ...]
+    unoffered: int
     scored: tuple[tuple[str, int, int, int], ...]
 
 
@@ -96,6 +100,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
     arguments_type = ResourcesFitArguments
     arguments: ResourcesFitArguments
     follows_requests = True
+    prepared_for_targets = True  # which may offer a resource for the first time
     reads_template_only = True
     documented = (
         DocumentedReason(
@@ -127,20 +132,26 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
 
     def prepare(self, part: Requests, index: PlacementIndex) -> ResourcesFitState:
         row, requested = index.capacity.row, dict(part.scored)
-        fitted = tuple(
-            (row(resource), amount, 2 << i)
-            for i, (resource, amount) in enumerate(part.amounts)
-            if amount and not self.is_ignored(resource)
-        )
+        bits: list[tuple[str, int]] = []
+        fitted: list[tuple[int, int, int]] = []
+        unoffered = 0
+        for resource, amount in part.amounts:
+            if amount and not self.is_ignored(resource):
+                bit = min(FIRST_BIT << len(bits), LAST_BIT)
+                bits.append((resource, bit))
+                if row(resource) == UNOFFERED_ROW:
+                    unoffered |= bit | UNRESOLVABLE_BIT
+                else:
+                    fitted.append((row(resource), amount, bit))
         scored = tuple(
             (resource, row(resource), requested.get(resource, 0), weight)
             for resource, weight in self.strategy.resources
             if resource in NATIVE or requested.get(resource)
         )
-        return ResourcesFitState(part.amounts, fitted, scored)
+        return ResourcesFitState(part.amounts, tuple(bits), tuple(fitted), unoffered, scored)
 
     def reject(self, state: ResourcesFitState, index: PlacementIndex, at: At) -> Codes:
-        """Bit 0: no capacity for one more pod; bit i+1: too little of the i-th request is free; bit 62: or exists."""
+        """Bit 0: no capacity for one more pod; others: too little of the resource is free; bit 62: or exists."""
         capacity = index.capacity
         pods = capacity.rows[PODS]
         codes = (capacity.requested[pods, at] + 1 > capacity.allocatable[pods, at]).astype(np.int64)
@@ -148,6 +159,8 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
             offered = capacity.allocatable[row, at]
             codes |= (amount > offered - capacity.requested[row, at]) * np.int64(bit)
             codes |= (amount > offered) * np.int64(UNRESOLVABLE_BIT)
+        if state.unoffered:
+            codes |= state.unoffered
         return codes
 
     def score(self, state: ResourcesFitState, index: PlacementIndex, at: At) -> Scores:
@@ -179,6 +192,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
                 code |= bit
             if amount > whole:
                 code |= UNRESOLVABLE_BIT
+        code |= state.unoffered
         total = weights = 0
         for resource, row, amount, weight in state.scored:
             whole = offered[row][slot]
@@ -224,12 +238,10 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         return tuple([reason for _, reason in self._shortages(state, code)])
 
     def _shortages(self, state: ResourcesFitState, code: int) -> list[tuple[str, Reason]]:
-        """What a code says is short, each with its reason."""
+        """What a code says is short, each with its reason. Of those that share a bit, perhaps only some are."""
         status = StatusCode.UNRESOLVABLE if code & UNRESOLVABLE_BIT else StatusCode.UNSCHEDULABLE
         short = [(PODS, TOO_MANY_PODS)] if code & 1 else []
-        for i, (resource, _) in enumerate(state.amounts):
-            if code & (2 << i):
-                short.append((resource, _insufficient(resource)))
+        short += [(resource, _insufficient(resource)) for resource, bit in state.bits if code & bit]
         return [(resource, msgspec.structs.replace(reason, status=status)) for resource, reason in short]
 
     def evidence(self, state: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
@@ -240,6 +252,8 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         for resource, reason in self._shortages(state, code):
             row = index.capacity.row(resource)
             offered, taken = index.capacity.allocatable[row, slot], index.capacity.requested[row, slot]
+            if requests[resource] <= offered - taken:
+                continue
             requested, free, whole = (
                 quantities.show(resource, int(amount))
                 for amount in (requests[resource], max(offered - taken, 0), offered)
@@ -261,11 +275,15 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         del codes
         index = preemptor.index
         found: list[CapacityConstraint] = [ResourceConstraint(1, (PODS, 1), index)]
-        for i, (resource, amount) in enumerate(state.amounts):
-            if amount and not self.is_ignored(resource):
-                free = ResourceConstraint(2 << i, (resource, amount), index)
-                whole = index.capacity.allocatable[free.row] - amount
+        requested = dict(state.amounts)
+        for resource, bit in state.bits:
+            if index.capacity.row(resource) != UNOFFERED_ROW:
+                free = ResourceConstraint(bit, (resource, requested[resource]), index)
+                whole = index.capacity.allocatable[free.row] - requested[resource]
                 found += [free, TargetTooSmall(UNRESOLVABLE_BIT, whole)]
+        if state.unoffered:
+            nothing = np.full(index.slots.capacity, -1, np.int64)
+            found.append(TargetTooSmall(state.unoffered, nothing))
         return EvictionEffect(capacity_constraints=tuple(found))
 
     def is_ignored(self, resource: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 
 from bayplan.enforcing.quota import NO_LIMITS
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import disruption_budgets, pods, storage, targets
+from bayplan.mapping import disruption_budgets, pod_size, pods, storage, targets
 from bayplan.mapping.pods import DEFAULT_NAMESPACE, SpreadContext
 from bayplan.model.labels import Selector
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -26,10 +26,15 @@ from bayplan.reading import quota_limits
 from bayplan.wire.controllers import PodDisruptionBudget, Service
 from bayplan.wire.nodes import Node
 from bayplan.wire.observed import ObservedConfigMap
-from bayplan.wire.pods import Pod
+from bayplan.wire.pods import Pod, PodSpec
 from bayplan.wire.storage import PersistentVolume
 
 RESOURCE_CLAIMS_UNSUPPORTED = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
+TOO_MANY_CONSTRAINTS = (
+    "the pod has {n} scheduling constraints, more than the {most} that this scheduler accepts (--max-pod-constraints)"
+)
+MAX_CONSTRAINTS = 1000  # of a pod, by default; real pods have fewer than a hundred
+LARGE_CONSTRAINTS = 100  # from which on a pod lets others go first
 OUTDATED_GENERATION = -1  # equals no generation of the spread context
 
 
@@ -73,7 +78,8 @@ class ClusterState:
     The cluster as this scheduler knows it.
 
     `is_responsible` says by scheduler name whether this scheduler places a pending pod. `assumed` holds the pods that
-    it has placed and whose binding the API server has not confirmed yet. `on_binding_pod_removed` is called when a pod
+    it has placed and whose binding the API server has not confirmed yet. A pending pod with more than `max_constraints`
+    is set aside; 0 stands for no limit. `on_binding_pod_removed` is called when a pod
     is removed or bound while its binding is in progress.
     """
 
@@ -84,6 +90,7 @@ class ClusterState:
         budgets: DisruptionBudgets,
         *,
         is_responsible: Callable[[str], bool],
+        max_constraints: int = MAX_CONSTRAINTS,
         on_binding_pod_removed: Callable[[PendingPod], None] = lambda _pending: None,
     ) -> None:
         self.index = index
@@ -94,6 +101,7 @@ class ClusterState:
         self.assumed: dict[WorkloadKey, str] = {}
         self.volume_versions: dict[str, str] = {}  # resourceVersion by volume name, the precondition of a write
         self._is_responsible = is_responsible
+        self._max_constraints = max_constraints
         self._on_binding_pod_removed = on_binding_pod_removed
 
     # Pods
@@ -147,7 +155,8 @@ class ClusterState:
             self._remove_pending(key)
             known = None
         if known is None:
-            self.queue.add(PendingPod(pod, workload, self.spread_context.generation))
+            is_large = pod_size.n_constraints(pod) > LARGE_CONSTRAINTS
+            self.queue.add(PendingPod(pod, workload, self.spread_context.generation, is_large=is_large))
         else:
             known.pod, known.context_generation = pod, self.spread_context.generation
             self.queue.update(known, workload)
@@ -159,6 +168,12 @@ class ClusterState:
             pending.pod, pending.context_generation = pod, OUTDATED_GENERATION
 
     def _read(self, pod: Pod) -> Workload:
+        n = pod_size.n_constraints(pod)
+        if n > self._max_constraints > 0:
+            # Its terms are not even mapped: that is what takes so long.
+            workload = pods.workload_of(_without_constraints(pod), self.spread_context.current)
+            text = TOO_MANY_CONSTRAINTS.format(n=n, most=self._max_constraints)
+            return msgspec.structs.replace(workload, unplaceable=text)
         workload = pods.workload_of(pod, self.spread_context.current)
         if not pod.spec.resource_claims:
             return workload
@@ -236,6 +251,17 @@ class ClusterState:
 
     def drop_quota(self) -> None:
         self.quota_limits = NO_LIMITS
+
+
+def _without_constraints(pod: Pod) -> Pod:
+    """The pod with nothing but its identity, priority and gates."""
+    spec = PodSpec(
+        priority=pod.spec.priority,
+        priority_class_name=pod.spec.priority_class_name,
+        scheduler_name=pod.spec.scheduler_name,
+        scheduling_gates=pod.spec.scheduling_gates,
+    )
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=None), spec=spec)
 
 
 def bound_pod_unchanged(before: Workload, after: Workload) -> bool:

@@ -23,13 +23,18 @@ from bayplan.rules.rule import Failure
 
 RULE = "pod-affinity"
 MAX_DOMAINS_NAMED = 3
+MAX_TERMS_NAMED = 16
 
 
 def failures(state: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
     """Every term that the target fails, in kube-scheduler's order of checks."""
     at = np.array([slot])
+    named = [show_term(one.use.source) for one in state.required_affinity[:MAX_TERMS_NAMED]]
+    if len(state.required_affinity) > MAX_TERMS_NAMED:
+        named.append(f"{len(state.required_affinity) - MAX_TERMS_NAMED} more")
+    all_terms = " and ".join(named)
     affinity = [
-        _affinity_failure(required, state, slot)
+        _affinity_failure(required, f"all of {all_terms} at once", slot)
         for required, first in zip(state.required_affinity, first_by_term(state), strict=True)
         if not meets_affinity(required, at, first=first)[0]
     ]
@@ -47,10 +52,8 @@ def failures(state: InterPodAffinityState, slot: int, index: PlacementIndex) -> 
     return [*affinity, *anti_affinity, *sorted(existing, key=lambda failure: failure.detail)]
 
 
-def _affinity_failure(required: RequiredAffinity, state: InterPodAffinityState, slot: int) -> Failure:
-    shown = show_term(required.use.source)
-    if required.term != required.use.term:
-        shown = f"all of {' and '.join(show_term(one.use.source) for one in state.required_affinity)} at once"
+def _affinity_failure(required: RequiredAffinity, all_terms: str, slot: int) -> Failure:
+    shown = show_term(required.use.source) if required.term == required.use.term else all_terms
     domain = _domain(required.reach, slot)
     if not domain:
         detail = f"the node has no label {' or '.join(required.reach.keys)}"

@@ -118,15 +118,18 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
 
     def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
         peer_index, semantics, labels = index.peer_index, index.semantics, dict(part.labels)
-        held: list[TermEntry] = []
+        held: dict[PeerTerm, TermEntry] = {}
+
+        def hold(term: PeerTerm) -> TermEntry:
+            if term not in held:
+                held[term] = peer_index.hold(term)
+            return held[term]
 
         def reach(term: PeerTerm, keys: tuple[str, ...]) -> Reach:
             excluded = excluded_values(term)
-            held.append(peer_index.hold(term if excluded is None else excluded.base))
-            found = peer_index.match_reach(held[-1], keys)
+            found = peer_index.match_reach(hold(term if excluded is None else excluded.base), keys)
             if excluded is not None:
-                held.append(peer_index.hold(excluded.complement))
-                found.others = ((peer_index.match_reach(held[-1], keys).counter, -1),)
+                found.others = ((peer_index.match_reach(hold(excluded.complement), keys).counter, -1),)
             return found
 
         own = resolve(part.affinity, part.namespace, semantics, incoming=True)
@@ -163,7 +166,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             anti_preferred,
             tuple(rejecting),
             tuple(scored),
-            held,
+            list(held.values()),
             any(existing.matches is not None for existing in (*rejecting, *scored)),
             BoundedCache(),
         )
