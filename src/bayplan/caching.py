@@ -37,7 +37,7 @@ class BoundedCache(dict[Key, Entry]):
         return [entry for _, entry in oldest]
 
 
-MAX_CHARGED = 64 * 2**20
+MAX_CHARGED = 16 * 2**20  # Python values of the same content take ten to fifty times as much
 
 
 class Meter:

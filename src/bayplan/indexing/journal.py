@@ -14,6 +14,7 @@ from operator import itemgetter
 
 import msgspec
 
+from bayplan.caching import METER
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload
@@ -83,6 +84,7 @@ class Journal:
     _but_workloads: list[tuple[int, Change]] = field(default_factory=list)  # few, and some caches follow only these
     _but_workloads_start: int = 0
     _n_holds: int = 0
+    _meter_generation: int = field(default_factory=lambda: METER.generation)
 
     def append(self, change: Change) -> None:
         changes = self._log.changes
@@ -92,7 +94,8 @@ class Journal:
         self.end += 1
         if not self._n_holds:
             self.settled = self.end
-            if len(changes) > 2 * MIN_KEPT_CHANGES or len(self._but_workloads) > 2 * MIN_KEPT_CHANGES:
+            is_long = len(changes) > 2 * MIN_KEPT_CHANGES or len(self._but_workloads) > 2 * MIN_KEPT_CHANGES
+            if is_long or self._meter_generation != METER.generation:
                 self._drop_old()
 
     def since(self, position: int) -> list[Change] | None:
@@ -125,6 +128,9 @@ class Journal:
             self._drop_old()
 
     def _drop_old(self) -> None:
+        if self._meter_generation != METER.generation:  # what left the cluster lately is large
+            self._meter_generation = METER.generation
+            self._log = _Log(self.end)
         if len(self._log.changes) > 2 * MIN_KEPT_CHANGES:
             self._log = _Log(self.end - MIN_KEPT_CHANGES, self._log.changes[-MIN_KEPT_CHANGES:])
         if len(self._but_workloads) > 2 * MIN_KEPT_CHANGES:
