@@ -112,7 +112,7 @@ class SchedulingQueue:
         now = self._clock()
         self._flush_backoff_completed(now)
         first, first_large = self._active.least(), self._active_large.least()
-        is_large = first_large is not None and (first is None or (large and first_large < first))
+        is_large = first_large is not None and (first is None or (large and first_large <= first))
         pending = (self._active_large if is_large else self._active).pop()
         if pending is not None:
             pending.attempts += 1
