@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak bench bench-live bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -61,6 +61,9 @@ soak: setup  ## create and delete pods on a real API server for ten minutes
 
 bench-live: setup  ## measure pods bound per second and processor time per pod on a real API server, and the same for kube-scheduler
 	$(BIN)/python benchmarks/live.py
+
+bench-hostile: setup  ## measure how long an ordinary pod waits beside one of a megabyte, on a real API server
+	$(BIN)/python benchmarks/hostile.py
 
 bench: setup  ## measure decisions per second on the benchmark inputs
 	$(BIN)/python benchmarks/run.py

@@ -1,0 +1,51 @@
+"""A pod of a megabyte, whatever it has too much of, holds up no other pod and costs nobody the leadership."""
+
+import pytest
+
+from live import bayplan_running, hostile_pods
+from live.admin import wait_for
+
+N_CONSTRAINTS = 8000
+
+
+async def lease_of(admin):
+    return (await admin.get("coordination.k8s.io/v1/leases", "bayplan", "kube-system"))["spec"]
+
+
+async def create_hostile(admin, namespace, kind, n):
+    meta = {"labels": {"app": "hostile"}}
+    await admin.create_pod(f"hostile-{kind}", namespace, scheduler="bayplan", meta=meta, **hostile_pods.SPECS[kind](n))
+
+
+async def test_others_are_scheduled_beside_pods_that_are_set_aside(kube_server, admin, namespace):
+    await admin.create_nodes(50)
+    bayplan_running.process(kube_server)
+    before = await lease_of(admin)
+    for kind in hostile_pods.SPECS:
+        await create_hostile(admin, namespace, kind, N_CONSTRAINTS)
+        await admin.create_pod(f"beside-{kind}", namespace, scheduler="bayplan")
+        await wait_for(lambda kind=kind: admin.node_of(f"beside-{kind}", namespace))
+
+    async def notes():
+        events = await admin.items("events", namespace)
+        named = {event["involvedObject"]["name"]: event["message"] for event in events}
+        return all(
+            "scheduling constraints, more than" in named.get(f"hostile-{kind}", "") for kind in hostile_pods.SPECS
+        )
+
+    await wait_for(notes)
+    after = await lease_of(admin)
+    assert (after["holderIdentity"], after["leaseTransitions"]) == (
+        before["holderIdentity"],
+        before["leaseTransitions"],
+    )
+
+
+@pytest.mark.parametrize("kind", ["anti-affinity", "node-affinity", "spread"])
+async def test_without_a_limit_such_a_pod_is_placed_and_others_too(kube_server, admin, namespace, kind):
+    await admin.create_nodes(50)
+    bayplan_running.process(kube_server, "--max-pod-constraints", "0")
+    await create_hostile(admin, namespace, kind, N_CONSTRAINTS)
+    await admin.create_pod("beside", namespace, scheduler="bayplan")
+    for name in (f"hostile-{kind}", "beside"):
+        await wait_for(lambda name=name: admin.node_of(name, namespace))
