@@ -3,9 +3,9 @@ How long an ordinary pod waits beside one of a megabyte, on one real API server:
 
     python benchmarks/hostile.py [--nodes 5000] [--constraints 8000]
 
-For each kind of hostile pod (tests/live/hostile_pods.py) and each scheduler in turn: the hostile pod is created, then an
-ordinary one, and the time until the ordinary one is bound is measured. Bayplan runs once with its default limit, and once
-without one. Results are written to hostile-results.json and the table to README.md, unless an option is given.
+For each kind of hostile pod (tests/live/hostile_pods.py) and each scheduler in turn: the hostile pod is created, then
+an ordinary one, and the time until the ordinary one is bound is measured. Bayplan runs once with its default limit, and
+once without one. Results are written to hostile-results.json and the table to README.md, unless an option is given.
 """
 
 import argparse

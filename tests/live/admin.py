@@ -8,6 +8,7 @@ Shares no code with Bayplan's own client, so that a fault of that client cannot 
 import asyncio
 import contextlib
 import inspect
+import io
 import json
 import ssl
 import time
@@ -60,19 +61,20 @@ class Admin:
 
     async def request(self, method, path, content=None, *, media="application/json", **params):
         """Return the decoded response to any request; raise ApiError for status 400 and above."""
-        data = None if content is None else json.dumps(content)
+        body = None if content is None else json.dumps(content).encode()
         params = {key: str(value) for key, value in params.items()}
         headers = {"Content-Type": media}
         while True:
             async with self._session.request(
-                method, self.url + path, data=data, params=params, headers=headers
+                method, self.url + path, data=body and io.BytesIO(body), params=params, headers=headers
             ) as answer:
                 text = await answer.text()
-                status, body = answer.status, json.loads(text) if answer.content_type == "application/json" else text
+                is_json = answer.content_type == "application/json"
+                status, said = answer.status, json.loads(text) if is_json else text
             if status < 400:
-                return body
+                return said
             if NOT_YET not in text:
-                raise ApiError(status, body, f"{method} {path}")
+                raise ApiError(status, said, f"{method} {path}")
             await asyncio.sleep(0.05)
 
     async def create(self, content, *, namespace=None, **params):
