@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak bench bench-live bench-hostile bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -58,6 +58,9 @@ faults: setup  ## run twenty rounds of every injected fault; results in benchmar
 
 soak: setup  ## create and delete pods on a real API server for ten minutes
 	$(BIN)/python benchmarks/soak.py
+
+soak-tenants: setup  ## the same for thirty minutes, with pods that use names nobody has used before
+	$(BIN)/python benchmarks/soak.py --minutes 30 --rate 20 --tenants
 
 bench-live: setup  ## measure pods bound per second and processor time per pod on a real API server, and the same for kube-scheduler
 	$(BIN)/python benchmarks/live.py

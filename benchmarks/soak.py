@@ -1,11 +1,13 @@
 """
 Ten minutes of pods created and deleted at a steady rate on a real API server: memory stays flat and no pod is stuck.
 
-    python benchmarks/soak.py [--minutes 10] [--rate 50]
+    python benchmarks/soak.py [--minutes 10] [--rate 50] [--tenants]
 
 Pods are created at the given rate per second, bound by `bayplan run` and deleted again. The resident memory of the
 scheduler is read every few seconds; after the first quarter, the last third may exceed the first by a tenth at most.
 The result has the largest delay of a creation, since the test is meaningful only if pods were created at that rate.
+With `--tenants`, every pod uses label keys, topology keys, resources, taint keys and namespaces that nobody has used
+before, one in fifty has hundreds of them, and one in twenty is unschedulable.
 """
 
 import argparse
@@ -22,15 +24,56 @@ from live.admin import Admin  # noqa: E402
 from live.bayplan_running import NAME, process  # noqa: E402
 from live.kube_server import KubeServer, Options  # noqa: E402
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 NODES = 200
 LIVES = 20.0  # seconds until a pod is deleted; one that is not bound by then is stuck
+
+
+def usual_pod(number):
+    """The labels and the spec of a pod like those of a Deployment."""
+    set_ = f"set-{number % 40}"
+    term = {"labelSelector": {"matchLabels": {"set": set_}}, "topologyKey": "kubernetes.io/hostname"}
+    preferred = {PREFERRED: [{"weight": 10, "podAffinityTerm": term}]}
+    return {"set": set_, "number": str(number)}, {"affinity": {"podAntiAffinity": preferred}}
+
+
+def tenants_pod(number):
+    """The labels and the spec of a pod full of names that nobody has used before."""
+    new = f"example.com/new-{number}"
+    selector = {"matchLabels": {new: str(number)}}
+    n_terms = 150 if number % 50 == 0 else 3
+    terms = [
+        {"topologyKey": f"{new}-{i}", "labelSelector": selector, "namespaces": [f"of-{number}"]} for i in range(n_terms)
+    ]
+    absent = [{"key": f"{new}-{i}", "operator": "DoesNotExist"} for i in range(n_terms)]
+    resources = {"requests": {"cpu": "10m", new: "0"}, "limits": {new: "0"}}
+    spec = {
+        "containers": [{"name": "main", "image": f"{new}:latest", "resources": resources}],
+        "tolerations": [{"key": new, "operator": "Exists"}],
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": new, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selector}
+        ],
+        "affinity": {
+            "podAntiAffinity": {REQUIRED: terms},
+            "podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term} for term in terms]},
+            "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": absent}]}},
+        },
+    }
+    if is_unschedulable(number):
+        spec["nodeSelector"] = {new: "nowhere"}
+    return {new: str(number), "app": f"app-{number}"}, spec
+
+
+def is_unschedulable(number):
+    return number % 20 == 7
 
 
 class Soak:
     """Creates and deletes pods with two requests each, so that this process keeps its rate."""
 
-    def __init__(self, admin, rate):
-        self.admin, self.rate = admin, rate
+    def __init__(self, admin, rate, *, tenants):
+        self.admin, self.rate, self.tenants = admin, rate, tenants
         self.made = self.deleted = self.most_alive = 0
         self.latest = 0.0  # the largest delay of a creation in seconds
         self.stuck = set()
@@ -48,21 +91,15 @@ class Soak:
         await asyncio.gather(*lives)
 
     async def live(self, number, due):
-        name, set_ = f"pod-{number}", f"set-{number % 40}"
-        term = {"labelSelector": {"matchLabels": {"set": set_}}, "topologyKey": "kubernetes.io/hostname"}
-        affinity = {
-            "podAntiAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term}]
-            }
-        }
-        meta = {"labels": {"set": set_, "number": str(number)}}
-        await self.admin.create_pod(name, "soak", scheduler=NAME, cpu="10m", meta=meta, affinity=affinity)
+        name = f"pod-{number}"
+        labels, spec = tenants_pod(number) if self.tenants else usual_pod(number)
+        await self.admin.create_pod(name, "soak", scheduler=NAME, cpu="10m", meta={"labels": labels}, **spec)
         self.made += 1
         self.latest = max(self.latest, time.monotonic() - due)
         await asyncio.sleep(LIVES)
         gone = await self.admin.delete("pods", name, "soak")  # the response is the pod before its deletion
         self.deleted += 1
-        if not gone["spec"].get("nodeName"):
+        if not gone["spec"].get("nodeName") and not (self.tenants and is_unschedulable(number)):
             self.stuck.add(name)
 
 
@@ -78,13 +115,13 @@ async def measure(pid, until, seen):
         await asyncio.sleep(3)
 
 
-async def soak(minutes, rate):
+async def soak(minutes, rate, *, tenants):
     with KubeServer(Options(high_throughput=True)) as server:
         async with Admin.of(server) as admin:
             await admin.create_nodes(NODES)
             await admin.create_namespace("soak")
             running = process(server, "--no-leader-elect", "-q")
-            found, seen = Soak(admin, rate), []
+            found, seen = Soak(admin, rate, tenants=tenants), []
             until = time.monotonic() + 60 * minutes
             await asyncio.gather(found.make(60 * minutes), measure(running.child.pid, until, seen))
             settled = seen[len(seen) // 4 :]
@@ -93,6 +130,7 @@ async def soak(minutes, rate):
             alive = running.running
             running.stop()
             return {
+                "tenants with new names": tenants,
                 "minutes": minutes,
                 "pods a second": rate,
                 "created": found.made,
@@ -113,8 +151,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--rate", type=float, default=50)
+    parser.add_argument("--tenants", action="store_true", help="pods use names that nobody has used before")
     given = parser.parse_args()
-    result = asyncio.run(soak(given.minutes, given.rate))
-    (ROOT / "benchmarks" / "soak-results.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    result = asyncio.run(soak(given.minutes, given.rate, tenants=given.tenants))
+    name = "soak-tenants-results.json" if given.tenants else "soak-results.json"
+    (ROOT / "benchmarks" / name).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result))
     sys.exit(0 if result["flat"] and not result["stuck"] and result["alive"] and result["pace kept"] else 1)
