@@ -4,7 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from bayplan import caching, schedule_pod
 from bayplan.caching import BoundedCache, memoised
+from bayplan.engine.engine import Engine
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.targets import Target
+from bayplan.model.workloads import Needs, Requests, Workload
+from bayplan.rules import profiles
 
 
 def entry(used):
@@ -55,3 +61,39 @@ def test_a_memoised_function_drops_the_least_recently_used_result():
     for key in ("a", "b", "a", "c", "a", "b"):  # the third result drops b, which was used before a
         seen(key)
     assert calls == ["a", "b", "c", "b"]
+
+
+def test_large_entries_clear_what_pure_functions_remember():
+    calls, meter = [], caching.METER
+
+    @caching.memoised(16)
+    def read(text):
+        meter.charge(len(text))
+        calls.append(text)
+        return text
+
+    before = meter.generation
+    large = "x" * (caching.MAX_CHARGED // 4)
+    for number in range(8):
+        read(f"{large}{number}")
+    assert meter.generation >= before + 1
+    calls.clear()
+    read(f"{large}0")
+    assert calls, "it was dropped although it is among the sixteen most recent ones"
+
+
+def test_an_engine_and_a_journal_drop_what_they_keep_when_entries_are_large():
+    index = PlacementIndex()
+    engine = Engine(index, profiles.pod_rules())
+    index.add_target(Target(name="n0", labels={}, allocatable=(("pods", 10),)))
+    workload = Workload(namespace="t", name="a", labels={"app": "a"}, needs=Needs())
+    schedule_pod.choose(workload, engine)
+    index.add(workload, "n0")
+    before = len(engine.evaluations)
+    caching.METER.charge(caching.MAX_CHARGED + 1)
+    other = Workload(namespace="t", name="b", labels={}, needs=Needs(requests=Requests((("cpu", 1),))))
+    assert schedule_pod.choose(other, engine)[0] == -1
+    assert 0 < len(engine.evaluations) <= before + 1
+    index.remove("t/a")
+    assert index.journal.since(0) is None
+    assert schedule_pod.choose(workload, engine)[0] == 0, "answers are the same"
