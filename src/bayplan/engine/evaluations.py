@@ -9,12 +9,13 @@ of what a rule does.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.caching import BoundedCache
 from bayplan.indexing.journal import Change
@@ -32,6 +33,9 @@ MAX_NOTED_PLACES = 32  # places of one correction; more of them are noted as "al
 MAX_SINGLE_PLACES = 6  # places up to which plain integers are cheaper than arrays
 MAX_REPLAYED_CHANGES = 64  # with more changes than this, a full evaluation is cheaper than a correction
 PLACES_PER_REPLAYED_CHANGE = 128  # reading a change costs as much as evaluating so many places at once
+
+
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(slots=True, eq=False)
@@ -222,6 +226,26 @@ class EvaluationCache:
             self._correct(found, few, wide)
         self._note_position(found)
 
+    def refresh_at(self, found: AnyEvaluation, slots: Collection[int]) -> None:
+        """The same where the changes concern these slots at most, and no domain: by far the most frequent case."""
+        index, rule = self._index, found.rule
+        if not rule.follows_requests:
+            self.refresh(found)
+            return
+        if found.cursor == index.journal.end:
+            return
+        codes, raw, state = found.codes_by_place, found.raw_by_place, found.state
+        for slot in slots:
+            one = rule.evaluate_one(state, index, slot)
+            assert one is not None, f"{rule.name} evaluates single targets"
+            if codes is not None:
+                codes[slot] = one[0]
+            if raw is not None:
+                raw[slot] = one[1]
+        self.n_corrected += 1
+        found.note(None)
+        found.cursor = index.journal.end
+
     def _renew_state(self, found: AnyEvaluation) -> bool:
         """Prepare the state again if it depends on what has changed; returns whether it was."""
         index, rule, owner_rules = self._index, found.rule, self._index.peer_index.owner_rules
@@ -257,8 +281,8 @@ class EvaluationCache:
             self.n_corrected += 1
             at = column.representatives()
             found.n_places = len(at)
-        found.codes_by_place = rule.reject(state, index, at)
-        found.raw_by_place = rule.score(state, index, at)
+        found.codes_by_place = _renewed(found.codes_by_place, rule.reject(state, index, at))
+        found.raw_by_place = _renewed(found.raw_by_place, rule.score(state, index, at))
         found.evaluated = True
         self._note_position(found)
         found.note(None)
@@ -296,6 +320,14 @@ class EvaluationCache:
             self.n_dropped += 1
             evaluation.dropped = True
             evaluation.rule.release(evaluation.state, self._index)
+
+
+def _renewed(before: NDArray[Number] | None, now: NDArray[Number] | None) -> NDArray[Number] | None:
+    """The new array; in the memory of the one before if it has its shape, because orders of targets read it there."""
+    if before is None or now is None or before.shape != now.shape or before.dtype != now.dtype:
+        return now
+    before[...] = now
+    return before
 
 
 def _touched(

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.engine.evaluations import RuleResult
-from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.reasons import Codes, Scores, Slots
+from bayplan.model.reasons import Codes, Mask, Scores, Slots
 from bayplan.rules.rule import Scaling
 
 INFEASIBLE = int(np.iinfo(np.int64).min)  # the key of a target that is not feasible
@@ -105,44 +104,38 @@ def _without_gaps(ids: NDArray[np.intp]) -> NDArray[np.intp]:
 
 class NodeKeys:
     """
-    The targets ordered by the rules that evaluate each of them by itself, whose scores are not scaled.
+    The targets in the order of their keys, partition by partition.
 
-    A key is the target's total over these rules, and in the low bits its position in the order of ranks. `best` has the
-    best key of each partition; `best_at` is the same memory, through which single integers are read faster.
+    A key is the target's total over the rules that evaluate each target by itself and do not scale their scores, and in
+    the low bits its position in the order of ranks. `best` has the best key of each partition; `best_at` is the same
+    memory, through which single integers are read faster.
     """
 
-    def __init__(self, results: Sequence[RuleResult], partitions: NodePartitions, index: PlacementIndex) -> None:
+    def __init__(self, order_keys: Scores, results: Sequence[RuleResult], partitions: NodePartitions) -> None:
+        """`order_keys` are the keys by slot that the template gives; `results` are those of further rules."""
         self._partitions = partitions
-        self._order: Scores = index.slots.order
-        self._order_at = self._order.data
-        self._fixed = index.slots.alive.copy()  # feasible by everything that placements do not change
-        codes: list[Codes] = []
+        self._order_keys = order_keys
+        self._order_key_at = order_keys.data
+        self._codes: list[Codes] = []
         self._scores: list[tuple[Scores, int]] = []
         for one in results:
             evaluation, rule = one.evaluation, one.rule
             if evaluation.codes_by_place is not None and rule.filters:
-                if rule.follows_workloads:
-                    codes.append(evaluation.codes_by_place)
-                else:
-                    self._fixed &= evaluation.codes_by_place == 0
+                self._codes.append(evaluation.codes_by_place)
             if evaluation.raw_by_place is not None and rule.weight and rule.scaling is Scaling.NONE:
-                self._scores.append((evaluation.raw_by_place, rule.weight))
-        self._codes = codes
-        self._fixed_at = self._fixed.data
-        self._codes_at = [one.data for one in codes]
+                self._scores.append((evaluation.raw_by_place, rule.weight << TIE_BITS))
+        self._codes_at = [codes.data for codes in self._codes]
         self._scores_at = [(raw.data, weight) for raw, weight in self._scores]
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Compute all keys from the current evaluations."""
-        keys: Scores = np.zeros(len(self._fixed), np.int64)
+        """Read all keys of the template and all results again."""
+        keys: Scores = self._order_keys.copy()
+        feasible: Mask = keys != INFEASIBLE
         for raw, weight in self._scores:
-            keys += raw if weight == 1 else raw * weight
-        keys <<= TIE_BITS
-        keys -= self._order
-        feasible = self._fixed
+            keys += raw * weight
         for codes in self._codes:
-            feasible = feasible & (codes == 0)
+            feasible &= codes == 0
         np.copyto(keys, INFEASIBLE, where=~feasible)
         self._keys = self._partitions.in_position_order(keys)
         self._key_at = self._keys.data
@@ -183,17 +176,12 @@ class NodeKeys:
         """The slot of the target of a partition that has this key: no two feasible targets have the same."""
         return self._partitions.slot_with(self._keys, partition, key)
 
-    def total(self, key: int, slot: int) -> int:
-        """The total in the key of a target, whether or not partition scores were added to it."""
-        return (key + self._order_at[slot]) >> TIE_BITS
-
     def _key_of(self, slot: int) -> int:
-        if not self._fixed_at[slot]:
-            return INFEASIBLE
-        for codes in self._codes_at:
-            if codes[slot]:
-                return INFEASIBLE
-        total = 0
-        for raw, weight in self._scores_at:
-            total += raw[slot] * weight
-        return (total << TIE_BITS) - self._order_at[slot]
+        key = self._order_key_at[slot]
+        if key != INFEASIBLE:
+            for codes in self._codes_at:
+                if codes[slot]:
+                    return INFEASIBLE
+            for raw, weight in self._scores_at:
+                key += raw[slot] * weight
+        return key

@@ -67,7 +67,9 @@ class ClassRanking:
     """
 
     def __init__(self, equivalence_class: EquivalenceClass, index: PlacementIndex) -> None:
-        self._results = equivalence_class.results
+        self._order = equivalence_class.order
+        self._by_peers = equivalence_class.by_peers
+        self._position = 0  # in the journal, up to which everything is correct
         self._build(index)
 
     def catch_up(self, index: PlacementIndex) -> None:
@@ -86,10 +88,13 @@ class ClassRanking:
                 else:
                     for place in changed:
                         partitions.update(followed.partitions_of(place))
-        if len(slots) > MAX_CORRECTIONS:
+        in_order = index.journal.slots_since(self._position, MAX_CORRECTIONS)
+        self._position = index.journal.end
+        if in_order is None or len(slots) > MAX_CORRECTIONS:
             self._node_keys.rebuild()
             self._rebuild_partition_keys()
             return
+        slots.update(in_order)
         for slot in slots:
             partitions.add(self._node_keys.correct(slot))
         if len(partitions) > MAX_CORRECTIONS:
@@ -104,18 +109,25 @@ class ClassRanking:
         if key == INFEASIBLE:
             return -1, 0
         slot = self._node_keys.best_slot(partition)
-        return slot, self._node_keys.total(key, slot) + self._constant
+        return slot, self._order.keys.total(key, slot) + self._constant
 
     def _build(self, index: PlacementIndex) -> None:
         """Build everything from the current evaluations."""
-        by_target = [one for one in self._results if not _is_by_partition(one)]
-        by_partition = [one for one in self._results if _is_by_partition(one)]
-        self._partitions = _partitions_of(by_partition, index.slots.capacity)
-        self._node_keys = NodeKeys(by_target, self._partitions, index)
-        self._followed = [_Followed(one.evaluation, None) for one in by_target if one.rule.follows_workloads]
+        # The keys of the order have what the rules of the template reject, and their scores that are not scaled.
+        scaled = [one for one in self._order.results.values() if _scales_scores(one)]
+        by_partition = [one for one in self._by_peers if _is_by_partition(one)]
+        by_target = [one for one in self._by_peers if not _is_by_partition(one)]
+        self._position = index.journal.end
+        self._partitions = _partitions_of(scaled, by_partition, index.slots.capacity)
+        self._node_keys: NodeKeys = NodeKeys(self._order.keys.by_slot, by_target, self._partitions)
+        self._followed: list[_Followed] = [
+            _Followed(one.evaluation, None) for one in by_target if one.rule.follows_workloads
+        ]
         self._partition_codes: list[tuple[Codes, Slots]] = []
         self._partition_scores: list[PartitionScores] = []
         self._constant = 0  # the score that every target gets
+        for one in scaled:
+            self._add_scores(one, self._partitions.representatives())
         for one in by_partition:
             self._add_partition_rule(one)
         self._partition_code_at = [(codes.data, places.data) for codes, places in self._partition_codes]
@@ -123,14 +135,17 @@ class ClassRanking:
 
     def _add_partition_rule(self, one: RuleResult) -> None:
         evaluation, rule = one.evaluation, one.rule
-        codes, raw, column = evaluation.codes_by_place, evaluation.raw_by_place, evaluation.column
         places = self._partitions.representatives()
-        if column is not None:
-            places = column.of_slot[places]
+        if evaluation.column is not None:
+            places = evaluation.column.of_slot[places]
         if rule.follows_workloads:
             self._followed.append(_Followed(evaluation, places))
-        if codes is not None and rule.filters:
-            self._partition_codes.append((codes, places))
+        if evaluation.codes_by_place is not None and rule.filters:
+            self._partition_codes.append((evaluation.codes_by_place, places))
+        self._add_scores(one, places)
+
+    def _add_scores(self, one: RuleResult, places: Slots) -> None:
+        raw, rule = one.evaluation.raw_by_place, one.rule
         if raw is not None and rule.weight:
             if not rule.follows_workloads and (raw == raw[0]).all():
                 self._constant += int(rule.scaled(int(raw[0]), int(raw[0]), int(raw[0]))) * rule.weight
@@ -176,20 +191,28 @@ class ClassRanking:
         return feasible
 
 
+def _scales_scores(one: RuleResult) -> bool:
+    scores = one.evaluation.raw_by_place is not None and one.rule.weight
+    return bool(scores and one.rule.scaling is Scaling.BY_EXTREMES)
+
+
 def _is_by_partition(one: RuleResult) -> bool:
     """Whether a rule gives codes and scores to partitions: it evaluates domains, or scales its scores by extremes."""
-    scores = one.evaluation.raw_by_place is not None and one.rule.weight
-    return one.evaluation.column is not None or bool(scores and one.rule.scaling is Scaling.BY_EXTREMES)
+    return one.evaluation.column is not None or _scales_scores(one)
 
 
-def _partitions_of(results: Sequence[RuleResult], capacity: int) -> NodePartitions:
+def _partitions_of(scaled: Sequence[RuleResult], by_partition: Sequence[RuleResult], capacity: int) -> NodePartitions:
     """
     The largest partitions in which every rule gives all targets the same code and score.
 
-    Each target is a partition of its own where scores may differ between targets and change with every placement.
+    `scaled` are results of the template: their codes are in the keys of single targets. Each target is a partition of
+    its own where scores may differ between targets and change with every placement.
     """
     attributes: list[NDArray[np.int64]] = []
-    for one in results:
+    for one in scaled:
+        assert one.evaluation.raw_by_place is not None
+        attributes.append(one.evaluation.raw_by_place)
+    for one in by_partition:
         evaluation = one.evaluation
         if evaluation.column is not None:
             attributes.append(evaluation.column.of_slot)
