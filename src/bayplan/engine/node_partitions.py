@@ -23,14 +23,14 @@ TIE_BITS = 24  # the low bits of a key, which hold the target's position in the 
 class NodePartitions:
     """`first[p]` is the first position of partition p, `first[p + 1]` the one after its last. No partition is empty."""
 
-    __slots__ = ("_of_slot", "_position_of", "_slot_at", "each", "first", "n")
+    __slots__ = ("_of_slot_at", "_position_at", "_slot_at", "each", "first", "n")
 
     def __init__(self, attributes: Sequence[NDArray[np.int64]], capacity: int, *, each: bool = False) -> None:
         """Each of `attributes` has one number per slot; `each` makes every slot a partition of its own."""
         self.each = each
-        self._of_slot: NDArray[np.intp] | None = None
         self._slot_at: Slots | None = None  # None: positions are slots
-        self._position_of: Slots | None = None
+        self._of_slot_at: memoryview[int] | None = None
+        self._position_at: memoryview[int] | None = None
         if each:
             self.first: Slots = np.arange(capacity + 1)
         else:
@@ -38,19 +38,22 @@ class NodePartitions:
             sizes = np.bincount(ids)
             self.first = np.concatenate((np.zeros(1, np.intp), np.cumsum(sizes)))
             if len(sizes) > 1:
-                self._of_slot = ids
                 self._slot_at = ids.astype(np.min_scalar_type(len(sizes))).argsort(kind="stable")
-                self._position_of = np.empty(capacity, np.intp)
-                self._position_of[self._slot_at] = np.arange(capacity)
+                positions: Slots = np.empty(capacity, np.intp)
+                positions[self._slot_at] = np.arange(capacity)
+                self._of_slot_at, self._position_at = ids.data, positions.data
         self.n = len(self.first) - 1
 
     def at(self, slot: int) -> tuple[int, int]:
         """The partition and the position of a target."""
         if self.each:
             return slot, slot
-        if self._of_slot is None or self._position_of is None:
+        if self._of_slot_at is None or self._position_at is None:
             return 0, slot
-        return int(self._of_slot[slot]), int(self._position_of[slot])
+        return self._of_slot_at[slot], self._position_at[slot]
+
+    def slot_at(self, position: int) -> int:
+        return position if self._slot_at is None else int(self._slot_at[position])
 
     def in_position_order(self, by_slot: Scores) -> Scores:
         return by_slot if self._slot_at is None else by_slot.take(self._slot_at)
@@ -60,25 +63,17 @@ class NodePartitions:
         positions = self.first[:-1]
         return positions if self._slot_at is None else self._slot_at[positions]
 
-    def highest(self, by_position: Scores, partition: int) -> int:
-        """The highest value in a partition."""
-        return int(by_position[self.first[partition] : self.first[partition + 1]].max())
-
     def highest_of_each(self, by_position: Scores) -> Scores:
         return by_position if self.each else np.maximum.reduceat(by_position, self.first[:-1])
 
-    def slot_of_highest(self, by_position: Scores, partition: int) -> int:
-        if self.each:
-            return partition
+    def position_of_highest(self, by_position: Scores, partition: int) -> int:
         start = int(self.first[partition])
-        position = start + int(by_position[start : self.first[partition + 1]].argmax())
-        return position if self._slot_at is None else int(self._slot_at[position])
+        return start + int(by_position[start : self.first[partition + 1]].argmax())
 
     def slot_with(self, by_position: Scores, partition: int, value: int) -> int:
         """The first slot of a partition that has this value."""
         start = int(self.first[partition])
-        position = start + int((by_position[start : self.first[partition + 1]] == value).argmax())
-        return position if self._slot_at is None else int(self._slot_at[position])
+        return self.slot_at(start + int((by_position[start : self.first[partition + 1]] == value).argmax()))
 
 
 def _combination_ids(attributes: Sequence[NDArray[np.int64]], capacity: int) -> NDArray[np.intp]:
@@ -107,8 +102,9 @@ class NodeKeys:
     The targets in the order of their keys, partition by partition.
 
     A key is the target's total over the rules that evaluate each target by itself and do not scale their scores, and in
-    the low bits its position in the order of ranks. `best` has the best key of each partition; `best_at` is the same
-    memory, through which single integers are read faster.
+    the low bits its position in the order of ranks. `best` has the best key of each partition, or a higher one until
+    `settle` is called: most partitions change several times before anyone asks which of their targets is the best.
+    `best_at` is the same memory, through which single integers are read faster.
     """
 
     def __init__(self, order_keys: Scores, results: Sequence[RuleResult], partitions: NodePartitions) -> None:
@@ -141,21 +137,46 @@ class NodeKeys:
         self._key_at = self._keys.data
         self.best: Scores = self._partitions.highest_of_each(self._keys)
         self.best_at = self.best.data
+        self._best_position: dict[int, int] = {}  # of partitions, as far as it is known
+        self._too_high: set[int] = set()  # partitions whose best target has lost its key
 
     def correct(self, slot: int) -> int:
         """Compute the key of one target again; returns its partition."""
         partition, position = self._partitions.at(slot)
-        before, now, best = self._key_at[position], self._key_of(slot), self.best_at[partition]
-        self._key_at[position] = now
+        key_at, now = self._key_at, self._key_of(slot)
+        before, key_at[position] = key_at[position], now
+        if self._partitions.each:  # then the best keys are the keys
+            return partition
+        best = self.best_at[partition]
         if now >= best:
             self.best_at[partition] = now
+            self._best_position[partition] = position
+            self._too_high.discard(partition)
         elif before == best:
-            self.best_at[partition] = self._partitions.highest(self._keys, partition)
+            self._too_high.add(partition)
+        if now == INFEASIBLE and partition in self._too_high:
+            self.settle(partition)  # that no target of a partition is feasible must be known
         return partition
 
+    def settle(self, partition: int) -> int:
+        """Find the best key of a partition unless it is known; returns by how much the one so far was too high."""
+        if partition not in self._too_high:
+            return 0
+        self._too_high.remove(partition)
+        position = self._best_position[partition] = self._partitions.position_of_highest(self._keys, partition)
+        before, now = self.best_at[partition], self._key_at[position]
+        self.best_at[partition] = now
+        return before - now
+
     def best_slot(self, partition: int) -> int:
-        """The slot of the target with the best key of a partition."""
-        return self._partitions.slot_of_highest(self._keys, partition)
+        """The slot of the target with the best key of a settled partition."""
+        if self._partitions.each:
+            return partition
+        position = self._best_position.get(partition)
+        if position is None:
+            position = self._partitions.position_of_highest(self._keys, partition)
+            self._best_position[partition] = position
+        return self._partitions.slot_at(position)
 
     def at(self, slot: int) -> tuple[int, int]:
         """The partition of a target, and its key."""
@@ -164,6 +185,7 @@ class NodeKeys:
 
     def best_except(self, partition: int, excluded: Sequence[int]) -> int:
         """The best key of a partition without some of its targets."""
+        self.settle(partition)
         best = self.best_at[partition]
         if best == INFEASIBLE or best not in [self.at(slot)[1] for slot in excluded]:
             return best

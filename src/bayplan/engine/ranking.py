@@ -104,11 +104,17 @@ class ClassRanking:
 
     def best(self) -> tuple[int, int]:
         """The slot of the best target and its total; (-1, 0) if none is feasible."""
-        partition = int(self._partition_keys.argmax())
-        key = self._partition_key_at[partition]
-        if key == INFEASIBLE:
-            return -1, 0
-        slot = self._node_keys.best_slot(partition)
+        key_at, node_keys = self._partition_key_at, self._node_keys
+        while True:
+            partition = int(self._partition_keys.argmax())
+            key = key_at[partition]
+            if key == INFEASIBLE:
+                return -1, 0
+            excess = node_keys.settle(partition)
+            if not excess:
+                break
+            key_at[partition] = key - excess
+        slot = node_keys.best_slot(partition)
         return slot, self._order.keys.total(key, slot) + self._constant
 
     def _build(self, index: PlacementIndex) -> None:
@@ -166,10 +172,15 @@ class ClassRanking:
     def _correct(self, partitions: set[int]) -> None:
         """Correct the keys of a few partitions; all of them only if a scale changes for many values."""
         key_at, best_at = self._partition_key_at, self._node_keys.best_at
-        feasible = {partition: self._is_feasible(partition) for partition in partitions}
+        feasible: dict[int, bool] = {}
+        for partition in partitions:
+            now = best_at[partition] != INFEASIBLE
+            for codes, places in self._partition_code_at:
+                now = now and not codes[places[partition]]
+            feasible[partition] = now
         for scores in self._partition_scores:
             for partition, now in feasible.items():
-                scores.correct(partition, was_feasible=key_at[partition] != INFEASIBLE, is_feasible=now)
+                scores.correct(partition, key_at[partition] != INFEASIBLE, now)
             shifts = scores.rescale()
             if shifts is None:
                 self._rebuild_partition_keys()
@@ -179,16 +190,12 @@ class ClassRanking:
                 np.add(self._partition_keys, shift << TIE_BITS, out=self._partition_keys, where=shifted)
         for partition, now in feasible.items():
             if now:
-                total = sum([scores.weighted(partition) for scores in self._partition_scores])
-                key_at[partition] = best_at[partition] + (total << TIE_BITS)
+                key = best_at[partition]
+                for scores in self._partition_scores:
+                    key += scores.weighted(partition) << TIE_BITS
+                key_at[partition] = key
             else:
                 key_at[partition] = INFEASIBLE
-
-    def _is_feasible(self, partition: int) -> bool:
-        feasible = self._node_keys.best_at[partition] != INFEASIBLE
-        for codes, places in self._partition_code_at:
-            feasible = feasible and not codes[places[partition]]
-        return feasible
 
 
 def _scales_scores(one: RuleResult) -> bool:
@@ -261,13 +268,15 @@ class PartitionScores:
         weighted = rule.scaled(np.arange(lowest, highest + 1), lowest, highest) * rule.weight
         return weighted.take(self._before - lowest, mode="clip")
 
-    def correct(self, partition: int, *, was_feasible: bool, is_feasible: bool) -> None:
+    def correct(self, partition: int, was_feasible: bool, is_feasible: bool) -> None:
         """Read the raw score of one partition again."""
+        before, raw = self._before_at[partition], self._raw_at[self._places_at[partition]]
+        if raw == before and was_feasible == is_feasible:
+            return
         n_by_value = self._n_by_value
         if self._uncounted_feasible is not None:
             n_by_value.update(Tally(self._before[self._uncounted_feasible].tolist()))
             self._uncounted_feasible = None
-        before, raw = self._before_at[partition], self._raw_at[self._places_at[partition]]
         if was_feasible:
             n_by_value[before] -= 1
             if not n_by_value[before]:

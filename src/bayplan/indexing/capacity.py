@@ -22,6 +22,7 @@ from bayplan.model.workloads import HostPort, Requests, Workload, WorkloadKey
 
 PODS = "pods"
 BASIC_RESOURCES = ("cpu", "memory", "ephemeral-storage", PODS)  # have a row from the start
+POD_ROW = BASIC_RESOURCES.index(PODS)
 NONZERO_RESOURCES = ("cpu", "memory")  # pods that do not request these get a default amount in scores
 MAX_SUM = 2**61  # the largest requested amount in arrays: whatever pods request, sums stay within 64 bits
 MAX_ARRAY_AMOUNT = 2**62  # amounts that clusters report are below it in arrays
@@ -72,19 +73,21 @@ class Capacity:
     def add(self, slot: int, requests: Requests, sign: int) -> None:
         """Count the requests of a workload that is added (+1) or removed (-1)."""
         rows = self.rows
-        self.requested_at[rows[PODS]][slot] += sign
+        self.requested_at[POD_ROW][slot] += sign
         for resource, amount in requests.amounts:
             row = rows[resource] if resource in rows else self.row(resource)
-            total = self.requested_at[row][slot] + sign * amount
+            requested = self.requested_at[row]
+            total = requested[slot] + sign * amount
             if total > MAX_SUM or self._exact:
                 total = self._bounded("requested", row, slot, total, sign * amount)
-            self.requested_at[row][slot] = total
+            requested[slot] = total
         for resource, amount in requests.counted:
             row = rows[resource] if resource in rows else self.row(resource)
-            total = self.nonzero_requested_at[row][slot] + sign * amount
+            requested = self.nonzero_requested_at[row]
+            total = requested[slot] + sign * amount
             if total > MAX_SUM or self._exact:
                 total = self._bounded("nonzero_requested", row, slot, total, sign * amount)
-            self.nonzero_requested_at[row][slot] = total
+            requested[slot] = total
 
     def _bounded(self, table: str, row: int, slot: int, total: int, change: int) -> int:
         """The sum to store where the exact one is, or was, over `MAX_SUM`."""

@@ -154,15 +154,18 @@ class PlacementIndex:
 
     def add(self, workload: Workload, *targets: str) -> None:
         """Place a workload on one or several targets, known or not yet known."""
-        self.add_shares(workload, [(name, 1) for name in targets])
+        self.add_shares(workload, tuple([(name, 1) for name in targets]))
 
     def add_shares(self, workload: Workload, shares: Sequence[tuple[str, int]]) -> None:
         """Place a workload; each share is the name of a target and the number of replicas on it."""
-        key, records = workload.key, self.peer_index.records
+        key, records, known = workload.key, self.peer_index.records, self.slots.by_name
         if key in records:
             raise InputError(f"workload {key} is placed already")
         record = records[key] = PlacedWorkload(key, workload, tuple(shares))
-        self._find_slots(record)
+        if len(shares) == 1 and shares[0][0] in known:
+            record.slots = (known[shares[0][0]],)
+        else:
+            self._find_slots(record)
         self._count(record)
 
     def remove(self, key: WorkloadKey) -> Workload:

@@ -49,12 +49,13 @@ class Counter:
     def add(self, slots: tuple[int, ...], change: int) -> None:
         """Count one workload (or `change` of them) that is on all of these targets at once."""
         self.anywhere += change
-        if len(slots) == 1:
-            domain = self.column.at[slots[0]]
-            if domain and slots[0] not in self.column.further:
+        column = self.column
+        if len(slots) == 1 and not column.further:
+            domain = column.at[slots[0]]
+            if domain:
                 self._bump(domain, change)
-                return
-        for domain in {domain for slot in slots for domain in self.column.domains(slot)}:
+            return
+        for domain in {domain for slot in slots for domain in column.domains(slot)}:
             self._bump(domain, change)
 
     def add_all(self, members: Mapping[int, Collection[object]], sign: int) -> None:
@@ -75,13 +76,14 @@ class Counter:
 
     def _bump(self, domain: int, change: int) -> None:
         self.n_in_domains += change
-        count = self.by_domain.get(domain, 0) + change
+        by_domain, dense = self.by_domain, self._dense
+        count = by_domain.get(domain, 0) + change
         if count:
-            self.by_domain[domain] = count
+            by_domain[domain] = count
         else:
-            del self.by_domain[domain]
-        if self._dense is not None and domain < len(self._dense):
-            self._dense[domain] = count
+            del by_domain[domain]
+        if dense is not None and domain < len(dense):
+            dense[domain] = count
 
     def array(self) -> NDArray[np.int64]:
         """The counts by domain, shape (n_domains,); read it before the next change."""

@@ -96,7 +96,8 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
             if whole > 0:
                 taken = requested[row][slot]
                 before.append(taken / whole if taken < whole else 1.0)
-                after.append((taken + amount) / whole if taken + amount < whole else 1.0)
+                taken += amount
+                after.append(taken / whole if taken < whole else 1.0)
         return 0, 50 + (50 + _balance_of_one(after) - _balance_of_one(before)) // 2
 
 

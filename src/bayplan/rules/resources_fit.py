@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.caching import memoised
-from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS
+from bayplan.indexing.capacity import NONZERO_RESOURCES, POD_ROW, PODS
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
@@ -120,6 +120,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         super().__init__(arguments)
         self.strategy = self.arguments.strategy
         self._score_of, self._score_of_one = _scorers(self.strategy)
+        self._is_ratio = self.strategy.type == RATIO
 
     def part(self, workload: Workload, index: PlacementIndex) -> Requests:
         del index
@@ -159,36 +160,33 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
             offered = capacity.allocatable[row, at]
             scored = self._score_of(taken[row, at] + amount, np.maximum(offered, 1))
             counts = offered > 0
-            if self.strategy.type == RATIO:
+            if self._is_ratio:
                 counts &= scored > 0
             total += np.where(counts, weight * scored, 0)
             weights += np.where(counts, weight, 0)
         weights_or_one = np.maximum(weights, 1)
-        if self.strategy.type == RATIO:  # rounded half away from zero, the others down
+        if self._is_ratio:  # rounded half away from zero, the others down
             return np.floor(total / weights_or_one + 0.5).astype(np.int64)
         return total // weights_or_one
 
     def evaluate_one(self, state: ResourcesFitState, index: PlacementIndex, slot: int) -> tuple[int, int]:
-        capacity = index.capacity
-        offered, requested = capacity.allocatable_at, capacity.requested_at
-        pods = capacity.rows[PODS]
-        code = int(requested[pods][slot] + 1 > offered[pods][slot])
+        capacity, score_of, is_ratio = index.capacity, self._score_of_one, self._is_ratio
+        offered, requested, nonzero = capacity.allocatable_at, capacity.requested_at, capacity.nonzero_requested_at
+        code = 0 if requested[POD_ROW][slot] < offered[POD_ROW][slot] else 1
         for row, amount, bit in state.fitted:
             whole = offered[row][slot]
             if amount > whole - requested[row][slot]:
-                code |= bit
-            if amount > whole:
-                code |= UNRESOLVABLE_BIT
+                code |= bit if amount <= whole else bit | UNRESOLVABLE_BIT
         total = weights = 0
         for resource, row, amount, weight in state.scored:
             whole = offered[row][slot]
             if whole > 0:
-                taken = capacity.nonzero_requested_at if resource in NONZERO_RESOURCES else requested
-                scored = self._score_of_one(taken[row][slot] + amount, whole)
-                if self.strategy.type != RATIO or scored > 0:
+                taken = nonzero if resource in NONZERO_RESOURCES else requested
+                scored = score_of(taken[row][slot] + amount, whole)
+                if scored > 0 or not is_ratio:
                     total += weight * scored
                     weights += weight
-        if self.strategy.type == RATIO:
+        if is_ratio:
             return code, math.floor(total / max(weights, 1) + 0.5)
         return code, total // (weights or 1)
 
