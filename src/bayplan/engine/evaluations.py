@@ -356,12 +356,14 @@ def _touched(
             return few, wide, True
         if isinstance(touched, SharedDomains):
             if column is None:
-                columns = [index.column(key) for key in touched.keys]
-                for slots in [c.slots_in(d) for c in columns for slot in touched.slots for d in c.domains(slot)]:
-                    if len(slots) > MAX_SINGLE_PLACES:
-                        wide.append(slots)
-                    else:
-                        few.update([(slot, slot) for slot in slots.tolist()])
+                for key in touched.keys:
+                    shared = index.column(key)
+                    for domain in [domain for slot in touched.slots for domain in shared.domains(slot)]:
+                        slots = shared.slots_in(domain)
+                        if len(slots) > MAX_SINGLE_PLACES:
+                            wide.append(slots)
+                        else:
+                            few.update({slot: slot for slot in slots.tolist()})
                 continue
             if touched.keys != (column.key,):
                 return few, wide, True  # the state is about to be replaced: it does not have these domains yet

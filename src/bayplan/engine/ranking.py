@@ -94,8 +94,7 @@ class ClassRanking:
             self._node_keys.rebuild()
             self._rebuild_partition_keys()
             return
-        slots.update(in_order)
-        for slot in slots:
+        for slot in slots.union(in_order) if slots else in_order:
             partitions.add(self._node_keys.correct(slot))
         if len(partitions) > MAX_CORRECTIONS:
             self._rebuild_partition_keys()

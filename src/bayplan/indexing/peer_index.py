@@ -325,7 +325,7 @@ class PeerIndex:
             for key in cls.keys:
                 counter.add(self.records[key].slots, sign)
             return
-        counter.add_all(cls.members, sign)
+        counter.add_all(cls.members, cls.n_members, sign)
 
     # Distinguishing classes
 

@@ -61,7 +61,7 @@ class PlacementIndex:
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = ValueColumn(key, self.slots.capacity)
-            column.put_all((slot, self.slots.at(slot)) for slot in self.slots.by_name.values())
+            column.put_all([(slot, self.slots.at(slot)) for slot in self.slots.by_name.values()])
         return column
 
     @property

@@ -58,21 +58,27 @@ class Counter:
         for domain in {domain for slot in slots for domain in column.domains(slot)}:
             self._bump(domain, change)
 
-    def add_all(self, members: Mapping[int, Collection[object]], sign: int) -> None:
-        """Count many workloads that are on one target each: `members` has those of every slot."""
+    def add_all(self, members: Mapping[int, Collection[object]], n_members: int, change: int) -> None:
+        """Count many workloads that are on one target each: `members` has the `n_members` of them by slot."""
         column, n = self.column, len(members)
         if n < MAX_SINGLE_TARGETS or column.further:
             for slot, here in members.items():
-                self.add((slot,), sign * len(here))
+                self.add((slot,), change * len(here))
             return
-        numbers = np.fromiter(map(len, members.values()), np.int64, n)
         domains = column.of_slot.take(np.fromiter(members, np.intp, n))
-        self.anywhere += sign * int(numbers.sum())
+        # Where no target has two of them, there is no need to look at every set.
+        numbers = None if n == n_members else np.fromiter(map(len, members.values()), np.int64, n)
         by_domain = np.bincount(domains, weights=numbers, minlength=1).astype(np.int64)
         by_domain[ABSENT] = 0
-        changed = np.flatnonzero(by_domain)
-        for domain, number in zip(changed.tolist(), by_domain[changed].tolist(), strict=True):
-            self._bump(domain, sign * number)
+        occupied = np.flatnonzero(by_domain)
+        counts = zip(occupied.tolist(), by_domain[occupied].tolist(), strict=True)
+        if self.anywhere or change != 1:
+            for domain, number in counts:
+                self._bump(domain, change * number)
+        else:
+            self.by_domain, self._dense = dict(counts), None
+            self.n_in_domains = int(by_domain.sum())
+        self.anywhere += change * n_members
 
     def _bump(self, domain: int, change: int) -> None:
         self.n_in_domains += change
