@@ -144,7 +144,7 @@ class ClassRanking:
         if evaluation.column is not None:
             places = evaluation.column.of_slot[places]
         if rule.follows_workloads:
-            self._followed.append(_Followed(evaluation, places))
+            self._followed.append(_Followed(evaluation, None if evaluation.column is None else places))
         if evaluation.codes_by_place is not None and rule.filters:
             self._partition_codes.append((evaluation.codes_by_place, places))
         self._add_scores(one, places)
@@ -246,6 +246,7 @@ class PartitionScores:
         self._places_at = places.data
         self._lowest = self._highest = 0
         self._extremes_changed = False
+        self._weighted: dict[int, int] = {}  # by raw score, as far as they were asked for on the current scale
 
     def rebuild(self, feasible: Mask) -> Scores:
         """Read all raw scores; returns the weighted scores of the partitions."""
@@ -257,6 +258,7 @@ class PartitionScores:
         self._extremes_changed = not len(values)  # without a feasible partition the next one sets the scale
         if len(values):
             self._lowest, self._highest = int(values.min()), int(values.max())
+        self._weighted.clear()
         lowest, highest, rule = self._lowest, self._highest, self._rule
         # Scores outside the scale belong to partitions that are not feasible and are not read.
         weighted: Scores
@@ -297,6 +299,7 @@ class PartitionScores:
         self._extremes_changed = False
         lowest, highest = self._lowest, self._highest
         self._lowest, self._highest = min(self._n_by_value), max(self._n_by_value)
+        self._weighted.clear()
         if len(self._n_by_value) > MAX_RESCALED_VALUES:
             return None if (lowest, highest) != (self._lowest, self._highest) else []
         scaled, weight, shifts = self._rule.scaled, self._rule.weight, []
@@ -315,5 +318,8 @@ class PartitionScores:
 
     def weighted(self, partition: int) -> int:
         """The weighted score of one partition."""
-        scaled: int = self._rule.scaled(self._before_at[partition], self._lowest, self._highest)
-        return scaled * self._rule.weight
+        raw = self._before_at[partition]
+        weighted = self._weighted.get(raw)
+        if weighted is None:
+            weighted = self._weighted[raw] = self._rule.scaled(raw, self._lowest, self._highest) * self._rule.weight
+        return weighted
