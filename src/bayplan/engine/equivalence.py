@@ -102,7 +102,8 @@ class EquivalenceClass:
     def complete(self, evaluations: EvaluationCache) -> None:
         """Evaluate what was left out so far."""
         for one in self.by_peers:
-            evaluations.complete(one.evaluation)
+            if not one.evaluation.evaluated:
+                evaluations.complete(one.evaluation)
 
     def is_rankable(self) -> bool:
         """

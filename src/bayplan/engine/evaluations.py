@@ -229,10 +229,11 @@ class EvaluationCache:
     def refresh_at(self, found: AnyEvaluation, slots: Collection[int]) -> None:
         """The same where the changes concern these slots at most, and no domain: by far the most frequent case."""
         index, rule = self._index, found.rule
+        end = index.journal.end
+        if found.cursor == end:
+            return
         if not rule.follows_requests:
             self.refresh(found)
-            return
-        if found.cursor == index.journal.end:
             return
         codes, raw, state = found.codes_by_place, found.raw_by_place, found.state
         for slot in slots:
@@ -244,13 +245,13 @@ class EvaluationCache:
                 raw[slot] = one[1]
         self.n_corrected += 1
         found.note(None)
-        found.cursor = index.journal.end
+        found.cursor = end
 
     def _renew_state(self, found: AnyEvaluation) -> bool:
         """Prepare the state again if it depends on what has changed; returns whether it was."""
         index, rule, owner_rules = self._index, found.rule, self._index.peer_index.owner_rules
-        is_stale = rule.prepared_for_targets and found.targets_generation != index.targets_generation
-        if not is_stale and rule.prepared_for_owners and found.owners_generation != owner_rules.generation:
+        is_stale = found.targets_generation != index.targets_generation and rule.prepared_for_targets
+        if not is_stale and found.owners_generation != owner_rules.generation and rule.prepared_for_owners:
             changed = owner_rules.changed_since(found.owners_generation)
             is_stale = changed is None or any(rule.concerns(found.state, term, index) for term in changed)
         if is_stale:
@@ -345,8 +346,9 @@ def _touched(
         is_same_places = found.n_places == index.slots.capacity
     else:
         is_same_places = found.n_places == column.n_domains and not column.further
-    n_replayed = max(MAX_REPLAYED_CHANGES, found.n_places // PLACES_PER_REPLAYED_CHANGE)
-    if changes is None or len(changes) > n_replayed or not is_same_places:
+    if changes is None or not is_same_places:
+        return few, wide, True
+    if len(changes) > MAX_REPLAYED_CHANGES and len(changes) > found.n_places // PLACES_PER_REPLAYED_CHANGE:
         return few, wide, True
     for change in changes:
         touched = rule.touched(state, change, index)

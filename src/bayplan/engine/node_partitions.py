@@ -143,7 +143,14 @@ class NodeKeys:
     def correct(self, slot: int) -> int:
         """Compute the key of one target again; returns its partition."""
         partition, position = self._partitions.at(slot)
-        key_at, now = self._key_at, self._key_of(slot)
+        now = self._order_key_at[slot]
+        if now != INFEASIBLE:
+            for raw, weight in self._scores_at:
+                now += raw[slot] * weight
+            for codes in self._codes_at:
+                if codes[slot]:
+                    now = INFEASIBLE
+        key_at = self._key_at
         before, key_at[position] = key_at[position], now
         if self._partitions.each:  # then the best keys are the keys
             return partition
@@ -154,7 +161,7 @@ class NodeKeys:
             self._too_high.discard(partition)
         elif before == best:
             self._too_high.add(partition)
-        if now == INFEASIBLE and partition in self._too_high:
+        if now == INFEASIBLE:
             self.settle(partition)  # that no target of a partition is feasible must be known
         return partition
 
@@ -197,13 +204,3 @@ class NodeKeys:
     def slot_with(self, partition: int, key: int) -> int:
         """The slot of the target of a partition that has this key: no two feasible targets have the same."""
         return self._partitions.slot_with(self._keys, partition, key)
-
-    def _key_of(self, slot: int) -> int:
-        key = self._order_key_at[slot]
-        if key != INFEASIBLE:
-            for codes in self._codes_at:
-                if codes[slot]:
-                    return INFEASIBLE
-            for raw, weight in self._scores_at:
-                key += raw[slot] * weight
-        return key

@@ -74,7 +74,8 @@ class ClassRanking:
 
     def catch_up(self, index: PlacementIndex) -> None:
         """Correct what changed since the last call."""
-        slots, partitions = set[int](), set[int]()
+        slots: set[int] = set()
+        partitions: set[int] = set()
         for followed in self._followed:
             evaluation = followed.evaluation
             if evaluation.version != followed.version:
@@ -105,7 +106,7 @@ class ClassRanking:
         """The slot of the best target and its total; (-1, 0) if none is feasible."""
         key_at, node_keys = self._partition_key_at, self._node_keys
         while True:
-            partition = int(self._partition_keys.argmax())
+            partition = int(self._partition_keys.argmax()) if len(key_at) > 1 else 0
             key = key_at[partition]
             if key == INFEASIBLE:
                 return -1, 0
@@ -171,6 +172,10 @@ class ClassRanking:
     def _correct(self, partitions: set[int]) -> None:
         """Correct the keys of a few partitions; all of them only if a scale changes for many values."""
         key_at, best_at = self._partition_key_at, self._node_keys.best_at
+        if not self._partition_code_at and not self._partition_scores:
+            for partition in partitions:
+                key_at[partition] = best_at[partition]
+            return
         feasible: dict[int, bool] = {}
         for partition in partitions:
             now = best_at[partition] != INFEASIBLE
@@ -185,8 +190,8 @@ class ClassRanking:
                 self._rebuild_partition_keys()
                 return
             for raw, shift in shifts:
-                shifted = scores.having(raw) & (self._partition_keys != INFEASIBLE)
-                np.add(self._partition_keys, shift << TIE_BITS, out=self._partition_keys, where=shifted)
+                having = scores.having(raw)  # few as a rule
+                self._partition_keys[having[self._partition_keys[having] != INFEASIBLE]] += shift << TIE_BITS
         for partition, now in feasible.items():
             if now:
                 key = best_at[partition]
@@ -311,10 +316,9 @@ class PartitionScores:
                     shifts.append((value, shift * weight))
         return shifts
 
-    def having(self, raw: int) -> Mask:
-        """Which partitions have this raw score."""
-        having: Mask = self._before == raw
-        return having
+    def having(self, raw: int) -> Slots:
+        """The partitions that have this raw score."""
+        return np.flatnonzero(self._before == raw)
 
     def weighted(self, partition: int) -> int:
         """The weighted score of one partition."""

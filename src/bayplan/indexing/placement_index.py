@@ -22,6 +22,7 @@ from bayplan.indexing.taints import TaintTable
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import Target
+from bayplan.model.terms import ZONE
 from bayplan.model.volumes import Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload, WorkloadKey
 
@@ -44,6 +45,7 @@ class PlacementIndex:
         self.targets_generation = 0  # changes with every change of a target, except of a cluster's capacity
         self._columns: dict[str, ValueColumn] = {}
         self.taints = TaintTable(self.column(TAINTS))  # nearly every workload needs it
+        self.column(ZONE)  # nor is there a cluster without terms by zone, so no decision has to wait for it
         self.peer_index = PeerIndex(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
         self._on_unknown: defaultdict[str, set[WorkloadKey]] = defaultdict(set)

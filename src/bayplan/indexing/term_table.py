@@ -52,7 +52,7 @@ class Counter:
         column = self.column
         if len(slots) == 1 and not column.further:
             domain = column.at[slots[0]]
-            if domain:
+            if domain != ABSENT:
                 self._bump(domain, change)
             return
         for domain in {domain for slot in slots for domain in column.domains(slot)}:

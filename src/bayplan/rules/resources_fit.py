@@ -80,12 +80,12 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
     """
     The requests with their rows of the index's capacity looked up.
 
-    `fitted` are (row, amount, bit of the code), `scored` (resource, row, amount, weight).
+    `fitted` are (row, amount, bit of the code), `scored` (whether unset requests count, row, amount, weight).
     """
 
     amounts: tuple[tuple[str, int], ...]
     fitted: tuple[tuple[int, int, int], ...]
-    scored: tuple[tuple[str, int, int, int], ...]
+    scored: tuple[tuple[bool, int, int, int], ...]
 
 
 class ResourcesFit(Rule[Requests, ResourcesFitState]):
@@ -134,7 +134,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
             if amount and not self.is_ignored(resource)
         )
         scored = tuple(
-            (resource, row(resource), requested.get(resource, 0), weight)
+            (resource in NONZERO_RESOURCES, row(resource), requested.get(resource, 0), weight)
             for resource, weight in self.strategy.resources
             if resource in NATIVE or requested.get(resource)
         )
@@ -155,8 +155,8 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         capacity = index.capacity
         total = np.zeros(len(index.slots.alive[at]), np.int64)
         weights = np.zeros(len(total), np.int64)
-        for resource, row, amount, weight in state.scored:
-            taken = capacity.nonzero_requested if resource in NONZERO_RESOURCES else capacity.requested
+        for is_nonzero, row, amount, weight in state.scored:
+            taken = capacity.nonzero_requested if is_nonzero else capacity.requested
             offered = capacity.allocatable[row, at]
             scored = self._score_of(taken[row, at] + amount, np.maximum(offered, 1))
             counts = offered > 0
@@ -178,10 +178,10 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
             if amount > whole - requested[row][slot]:
                 code |= bit if amount <= whole else bit | UNRESOLVABLE_BIT
         total = weights = 0
-        for resource, row, amount, weight in state.scored:
+        for is_nonzero, row, amount, weight in state.scored:
             whole = offered[row][slot]
             if whole > 0:
-                taken = nonzero if resource in NONZERO_RESOURCES else requested
+                taken = nonzero if is_nonzero else requested
                 scored = score_of(taken[row][slot] + amount, whole)
                 if scored > 0 or not is_ratio:
                     total += weight * scored
