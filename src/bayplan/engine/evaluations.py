@@ -61,7 +61,7 @@ class Evaluation(Generic[Part, State]):
     targets_generation: int = 0
     owners_generation: int = 0
     version: int = 0
-    _log: list[int] = field(default_factory=list)
+    log: list[int] = field(default_factory=list)
 
     @property
     def used(self) -> int:
@@ -84,18 +84,18 @@ class Evaluation(Generic[Part, State]):
     def since(self, version: int) -> set[int] | None:
         """The places that changed since that version; None if they are many or no longer known."""
         behind = self.version - version
-        return set(self._log[len(self._log) - behind :]) if behind <= len(self._log) else None
+        return set(self.log[len(self.log) - behind :]) if behind <= len(self.log) else None
 
     def note(self, places: dict[int, int] | None) -> None:
         """Remember where the arrays have changed; None stands for everywhere."""
         if places is None:
             self.version += 1
-            self._log.clear()
+            self.log.clear()
             return
         self.version += len(places)
-        self._log.extend(places)
-        if len(self._log) > MAX_LOGGED_PLACES:
-            del self._log[: MAX_LOGGED_PLACES // 2]
+        self.log.extend(places)
+        if len(self.log) > MAX_LOGGED_PLACES:
+            del self.log[: MAX_LOGGED_PLACES // 2]
 
 
 AnyEvaluation: TypeAlias = Evaluation[Any, Any]  # among the results of many rules
@@ -244,7 +244,8 @@ class EvaluationCache:
             if raw is not None:
                 raw[slot] = one[1]
         self.n_corrected += 1
-        found.note(None)
+        found.version += 1
+        found.log.clear()
         found.cursor = end
 
     def _renew_state(self, found: AnyEvaluation) -> bool:

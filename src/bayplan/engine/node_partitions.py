@@ -138,7 +138,7 @@ class NodeKeys:
         self.best: Scores = self._partitions.highest_of_each(self._keys)
         self.best_at = self.best.data
         self._best_position: dict[int, int] = {}  # of partitions, as far as it is known
-        self._too_high: set[int] = set()  # partitions whose best target has lost its key
+        self.too_high: set[int] = set()  # partitions whose best target has lost its key
 
     def correct(self, slot: int) -> int:
         """Compute the key of one target again; returns its partition."""
@@ -158,18 +158,18 @@ class NodeKeys:
         if now >= best:
             self.best_at[partition] = now
             self._best_position[partition] = position
-            self._too_high.discard(partition)
+            self.too_high.discard(partition)
         elif before == best:
-            self._too_high.add(partition)
+            self.too_high.add(partition)
         if now == INFEASIBLE:
             self.settle(partition)  # that no target of a partition is feasible must be known
         return partition
 
     def settle(self, partition: int) -> int:
         """Find the best key of a partition unless it is known; returns by how much the one so far was too high."""
-        if partition not in self._too_high:
+        if partition not in self.too_high:
             return 0
-        self._too_high.remove(partition)
+        self.too_high.remove(partition)
         position = self._best_position[partition] = self._partitions.position_of_highest(self._keys, partition)
         before, now = self.best_at[partition], self._key_at[position]
         self.best_at[partition] = now

@@ -156,7 +156,8 @@ class PlacementIndex:
 
     def add(self, workload: Workload, *targets: str) -> None:
         """Place a workload on one or several targets, known or not yet known."""
-        self.add_shares(workload, tuple([(name, 1) for name in targets]))
+        shares = ((targets[0], 1),) if len(targets) == 1 else tuple([(name, 1) for name in targets])
+        self.add_shares(workload, shares)
 
     def add_shares(self, workload: Workload, shares: Sequence[tuple[str, int]]) -> None:
         """Place a workload; each share is the name of a target and the number of replicas on it."""

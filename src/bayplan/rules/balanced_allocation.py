@@ -95,15 +95,14 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
 
     def evaluate_one(self, state: BalancedAllocationState, index: PlacementIndex, slot: int) -> tuple[int, int]:
         offered, requested = index.capacity.allocatable_at, index.capacity.requested_at
-        before, after = [], []
+        shares: list[float] = []  # of each resource before and after
         for row, amount in state:
             whole = offered[row][slot]
             if whole > 0:
                 taken = requested[row][slot]
-                before.append(taken / whole if taken < whole else 1.0)
-                taken += amount
-                after.append(taken / whole if taken < whole else 1.0)
-        return 0, 50 + (50 + _balance_of_one(after) - _balance_of_one(before)) // 2
+                with_pod = taken + amount
+                shares += (taken / whole if taken < whole else 1.0, with_pod / whole if with_pod < whole else 1.0)
+        return 0, 50 + (50 + _balance_of_one(shares[1::2]) - _balance_of_one(shares[::2])) // 2
 
 
 def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:

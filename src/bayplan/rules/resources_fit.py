@@ -121,6 +121,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         self.strategy = self.arguments.strategy
         self._score_of, self._score_of_one = _scorers(self.strategy)
         self._is_ratio = self.strategy.type == RATIO
+        self._is_least = self.strategy.type == LEAST_ALLOCATED
 
     def part(self, workload: Workload, index: PlacementIndex) -> Requests:
         del index
@@ -170,7 +171,8 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         return total // weights_or_one
 
     def evaluate_one(self, state: ResourcesFitState, index: PlacementIndex, slot: int) -> tuple[int, int]:
-        capacity, score_of, is_ratio = index.capacity, self._score_of_one, self._is_ratio
+        capacity, score_of = index.capacity, self._score_of_one
+        is_ratio, is_least = self._is_ratio, self._is_least
         offered, requested, nonzero = capacity.allocatable_at, capacity.requested_at, capacity.nonzero_requested_at
         code = 0 if requested[POD_ROW][slot] < offered[POD_ROW][slot] else 1
         for row, amount, bit in state.fitted:
@@ -182,7 +184,11 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
             whole = offered[row][slot]
             if whole > 0:
                 taken = nonzero if is_nonzero else requested
-                scored = score_of(taken[row][slot] + amount, whole)
+                with_pod = taken[row][slot] + amount
+                if is_least:  # by default, so not even a call
+                    scored = 0 if with_pod > whole else (whole - with_pod) * MAX_SCORE // whole
+                else:
+                    scored = score_of(with_pod, whole)
                 if scored > 0 or not is_ratio:
                     total += weight * scored
                     weights += weight
