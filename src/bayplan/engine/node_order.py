@@ -63,8 +63,7 @@ class NodeOrder:
                 evaluations.refresh(evaluation)
             self.keys.rebuild()
         else:
-            for evaluation in self._following:
-                evaluations.refresh_at(evaluation, slots)
+            evaluations.refresh_at(self._following, slots)
             for slot in slots:
                 self.keys.correct(slot)
         self.used = journal.end

@@ -23,7 +23,7 @@ TIE_BITS = 24  # the low bits of a key, which hold the target's position in the 
 class NodePartitions:
     """`first[p]` is the first position of partition p, `first[p + 1]` the one after its last. No partition is empty."""
 
-    __slots__ = ("_of_slot_at", "_position_at", "_slot_at", "each", "first", "n")
+    __slots__ = ("_first_at", "_of_slot_at", "_position_at", "_slot_at", "each", "first", "n")
 
     def __init__(self, attributes: Sequence[NDArray[np.int64]], capacity: int, *, each: bool = False) -> None:
         """Each of `attributes` has one number per slot; `each` makes every slot a partition of its own."""
@@ -42,6 +42,7 @@ class NodePartitions:
                 positions: Slots = np.empty(capacity, np.intp)
                 positions[self._slot_at] = np.arange(capacity)
                 self._of_slot_at, self._position_at = ids.data, positions.data
+        self._first_at = self.first.data
         self.n = len(self.first) - 1
 
     def at(self, slot: int) -> tuple[int, int]:
@@ -67,13 +68,15 @@ class NodePartitions:
         return by_position if self.each else np.maximum.reduceat(by_position, self.first[:-1])
 
     def position_of_highest(self, by_position: Scores, partition: int) -> int:
-        start = int(self.first[partition])
-        return start + int(by_position[start : self.first[partition + 1]].argmax())
+        if self.n == 1:
+            return int(by_position.argmax())
+        start = self._first_at[partition]
+        return start + int(by_position[start : self._first_at[partition + 1]].argmax())
 
     def slot_with(self, by_position: Scores, partition: int, value: int) -> int:
         """The first slot of a partition that has this value."""
-        start = int(self.first[partition])
-        return self.slot_at(start + int((by_position[start : self.first[partition + 1]] == value).argmax()))
+        start = self._first_at[partition]
+        return self.slot_at(start + int((by_position[start : self._first_at[partition + 1]] == value).argmax()))
 
 
 def _combination_ids(attributes: Sequence[NDArray[np.int64]], capacity: int) -> NDArray[np.intp]:

@@ -95,14 +95,15 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
 
     def evaluate_one(self, state: BalancedAllocationState, index: PlacementIndex, slot: int) -> tuple[int, int]:
         offered, requested = index.capacity.allocatable_at, index.capacity.requested_at
-        shares: list[float] = []  # of each resource before and after
+        before, after = [], []
         for row, amount in state:
             whole = offered[row][slot]
             if whole > 0:
                 taken = requested[row][slot]
-                with_pod = taken + amount
-                shares += (taken / whole if taken < whole else 1.0, with_pod / whole if with_pod < whole else 1.0)
-        return 0, 50 + (50 + _balance_of_one(shares[1::2]) - _balance_of_one(shares[::2])) // 2
+                before.append(taken / whole if taken < whole else 1.0)
+                taken += amount
+                after.append(taken / whole if taken < whole else 1.0)
+        return 0, 50 + (50 + _balance_of_one(after) - _balance_of_one(before)) // 2
 
 
 def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -133,10 +134,11 @@ def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np
 def _balance_of_one(shares: list[float]) -> int:
     """The same for one node."""
     n = len(shares)
+    if n == 2:
+        one, other = shares
+        return int((1 - abs((one - other) / 2)) * MAX_SCORE)
     if n < 2:
         return MAX_SCORE
-    if n == 2:
-        return int((1 - abs((shares[0] - shares[1]) / 2)) * MAX_SCORE)
     mean = sum(shares[1:], start=shares[0]) / n
     squares = 0.0
     for share in shares:
