@@ -55,7 +55,7 @@ def best(order: NodeOrder, by_peers: Sequence[RuleResult], index: PlacementIndex
 
     chosen = max(found, key=total_key)
     slot = divided.keys.slot_with(chosen[2], chosen[1])
-    return slot, divided.keys.total(total_key(chosen), slot) + order.constant
+    return slot, order.keys.total(total_key(chosen), slot) + order.constant
 
 
 def _effects(results: Sequence[RuleResult], index: PlacementIndex) -> tuple[list[DomainEffects], AnyRule | None] | None:

@@ -51,7 +51,6 @@ class EquivalenceClass:
         "_prefiltering",
         "_results",
         "_rules",
-        "_targets_generation",
         "by_peers",
         "fit_failure",
         "n_choices",
@@ -70,13 +69,12 @@ class EquivalenceClass:
         self.order = order
         self.by_peers = tuple(by_peers)
         self._prefiltering = order.prefiltering + [one for one in by_peers if one.prefilters]
-        self._following = order.following + [one.evaluation for one in by_peers if one.rule.follows_workloads]
+        self._following = [one.evaluation for one in by_peers if one.rule.follows_workloads]
         self._needs_all_scores = order.needs_all_scores or any(one.needs_all_scores for one in by_peers)
         self.ranking: ClassRanking | None = None
         self.fit_failure: FitFailure | None = None
         self.n_choices = 0
         self.used = index.journal.end
-        self._targets_generation = index.targets_generation
         self._n_dropped = -1  # to evaluate the last rules, the cache may have dropped results of the first ones
 
     @property
@@ -89,12 +87,12 @@ class EquivalenceClass:
 
     def refresh(self, evaluations: EvaluationCache) -> bool:
         """Bring the results up to date; False if other rules may apply by now, or a result is no longer cached."""
-        if self._targets_generation != self._index.targets_generation:
+        if not self.order.refresh(evaluations):
             return False
         if self._n_dropped != evaluations.n_dropped:
-            self._n_dropped = evaluations.n_dropped
-            if any(one.evaluation.dropped for one in (*self.order.results.values(), *self.by_peers)):
+            if any(one.evaluation.dropped for one in self.by_peers):
                 return False
+            self._n_dropped = evaluations.n_dropped
         self.used = self._index.journal.end
         refresh = evaluations.refresh
         for evaluation in self._following:
@@ -104,7 +102,8 @@ class EquivalenceClass:
     def complete(self, evaluations: EvaluationCache) -> None:
         """Evaluate what was left out so far."""
         for one in self.by_peers:
-            evaluations.complete(one.evaluation)
+            if not one.evaluation.evaluated:
+                evaluations.complete(one.evaluation)
 
     def is_rankable(self) -> bool:
         """

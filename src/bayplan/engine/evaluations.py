@@ -9,12 +9,13 @@ of what a rule does.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.caching import METER, BoundedCache
 from bayplan.indexing.journal import Change
@@ -35,6 +36,9 @@ MAX_REPLAYED_CHANGES = 64  # with more changes than this, a full evaluation is c
 PLACES_PER_REPLAYED_CHANGE = 128  # reading a change costs as much as evaluating so many places at once
 
 
+Number = TypeVar("Number", bound=np.generic)
+
+
 @dataclass(slots=True, eq=False)
 class Evaluation(Generic[Part, State]):
     """
@@ -42,7 +46,8 @@ class Evaluation(Generic[Part, State]):
 
     `column` is the one whose domains are the places; None if the places are the slots. `cursor` is the position in the
     journal up to which the result is correct; `version` changes with every correction. A `dropped` evaluation is no
-    longer in the cache and not kept up to date. One that is not `evaluated` yet has a state and no arrays.
+    longer in the cache and not kept up to date. One that is not `evaluated` yet has a state and no arrays. `codes_at`
+    and `raw_at` are the memory of the arrays, through which single integers are written faster.
     """
 
     rule: Rule[Part, State]
@@ -53,12 +58,14 @@ class Evaluation(Generic[Part, State]):
     column: ValueColumn | None = None
     codes_by_place: Codes | None = None
     raw_by_place: Scores | None = None
+    codes_at: memoryview[int] | None = None
+    raw_at: memoryview[int] | None = None
     n_places: int = 0
     cursor: int = 0
     targets_generation: int = 0
     owners_generation: int = 0
     version: int = 0
-    _log: list[int] = field(default_factory=list)
+    log: list[int] = field(default_factory=list)
 
     @property
     def used(self) -> int:
@@ -81,18 +88,18 @@ class Evaluation(Generic[Part, State]):
     def since(self, version: int) -> set[int] | None:
         """The places that changed since that version; None if they are many or no longer known."""
         behind = self.version - version
-        return set(self._log[len(self._log) - behind :]) if behind <= len(self._log) else None
+        return set(self.log[len(self.log) - behind :]) if behind <= len(self.log) else None
 
     def note(self, places: dict[int, int] | None) -> None:
         """Remember where the arrays have changed; None stands for everywhere."""
         if places is None:
             self.version += 1
-            self._log.clear()
+            self.log.clear()
             return
         self.version += len(places)
-        self._log.extend(places)
-        if len(self._log) > MAX_LOGGED_PLACES:
-            del self._log[: MAX_LOGGED_PLACES // 2]
+        self.log.extend(places)
+        if len(self.log) > MAX_LOGGED_PLACES:
+            del self.log[: MAX_LOGGED_PLACES // 2]
 
 
 AnyEvaluation: TypeAlias = Evaluation[Any, Any]  # among the results of many rules
@@ -223,11 +230,35 @@ class EvaluationCache:
             self._correct(found, few, wide)
         self._note_position(found)
 
+    def refresh_at(self, some: Iterable[AnyEvaluation], slots: Collection[int]) -> None:
+        """The same for results that the changes may have touched at these slots at most: the most frequent case."""
+        index = self._index
+        end = index.journal.end
+        for found in some:
+            rule = found.rule
+            if found.cursor == end:
+                continue
+            if not rule.follows_requests:
+                self.refresh(found)
+                continue
+            codes, raw, state = found.codes_at, found.raw_at, found.state
+            for slot in slots:
+                one = rule.evaluate_one(state, index, slot)
+                assert one is not None, rule
+                if codes is not None:
+                    codes[slot] = one[0]
+                if raw is not None:
+                    raw[slot] = one[1]
+            self.n_corrected += 1
+            found.version += 1
+            found.log.clear()
+            found.cursor = end
+
     def _renew_state(self, found: AnyEvaluation) -> bool:
         """Prepare the state again if it depends on what has changed; returns whether it was."""
         index, rule, owner_rules = self._index, found.rule, self._index.peer_index.owner_rules
-        is_stale = rule.prepared_for_targets and found.targets_generation != index.targets_generation
-        if not is_stale and rule.prepared_for_owners and found.owners_generation != owner_rules.generation:
+        is_stale = found.targets_generation != index.targets_generation and rule.prepared_for_targets
+        if not is_stale and found.owners_generation != owner_rules.generation and rule.prepared_for_owners:
             changed = owner_rules.changed_since(found.owners_generation)
             is_stale = changed is None or any(rule.concerns(found.state, term, index) for term in changed)
         if is_stale:
@@ -258,8 +289,10 @@ class EvaluationCache:
             self.n_corrected += 1
             at = column.representatives()
             found.n_places = len(at)
-        found.codes_by_place = rule.reject(state, index, at)
-        found.raw_by_place = raw = rule.score(state, index, at)
+        found.codes_by_place = _renewed(found.codes_by_place, rule.reject(state, index, at))
+        found.raw_by_place = raw = _renewed(found.raw_by_place, rule.score(state, index, at))
+        found.codes_at = None if found.codes_by_place is None else found.codes_by_place.data
+        found.raw_at = None if raw is None else raw.data
         if raw is not None and raw.ndim > 1 and len(raw) > MAX_FREE_ROWS:
             METER.charge(raw.nbytes)
         found.evaluated = True
@@ -277,10 +310,10 @@ class EvaluationCache:
                 one = rule.evaluate_one(found.state, index, slot)
                 if one is None:  # the rule cannot
                     break
-                if found.codes_by_place is not None:
-                    found.codes_by_place[place] = one[0]
-                if found.raw_by_place is not None:
-                    found.raw_by_place[place] = one[1]
+                if found.codes_at is not None:
+                    found.codes_at[place] = one[0]
+                if found.raw_at is not None:
+                    found.raw_at[place] = one[1]
             else:
                 return
         places: Slots = np.fromiter(few, np.intp, len(few))
@@ -301,6 +334,14 @@ class EvaluationCache:
             evaluation.rule.release(evaluation.state, self._index)
 
 
+def _renewed(before: NDArray[Number] | None, now: NDArray[Number] | None) -> NDArray[Number] | None:
+    """The new array; in the memory of the one before if it has its shape, because orders of targets read it there."""
+    if before is None or now is None or before.shape != now.shape or before.dtype != now.dtype:
+        return now
+    before[...] = now
+    return before
+
+
 def _touched(
     found: AnyEvaluation, changes: list[Change] | None, index: PlacementIndex
 ) -> tuple[dict[int, int], list[Slots], bool]:
@@ -316,8 +357,9 @@ def _touched(
         is_same_places = found.n_places == index.slots.capacity
     else:
         is_same_places = found.n_places == column.n_domains and not column.further
-    n_replayed = max(MAX_REPLAYED_CHANGES, found.n_places // PLACES_PER_REPLAYED_CHANGE)
-    if changes is None or len(changes) > n_replayed or not is_same_places:
+    if changes is None or not is_same_places:
+        return few, wide, True
+    if len(changes) > MAX_REPLAYED_CHANGES and len(changes) > found.n_places // PLACES_PER_REPLAYED_CHANGE:
         return few, wide, True
     for change in changes:
         touched = rule.touched(state, change, index)
@@ -327,12 +369,14 @@ def _touched(
             return few, wide, True
         if isinstance(touched, SharedDomains):
             if column is None:
-                columns = [index.column(key) for key in touched.keys]
-                for slots in [c.slots_in(d) for c in columns for slot in touched.slots for d in c.domains(slot)]:
-                    if len(slots) > MAX_SINGLE_PLACES:
-                        wide.append(slots)
-                    else:
-                        few.update([(slot, slot) for slot in slots.tolist()])
+                for key in touched.keys:
+                    shared = index.column(key)
+                    for domain in [domain for slot in touched.slots for domain in shared.domains(slot)]:
+                        slots = shared.slots_in(domain)
+                        if len(slots) > MAX_SINGLE_PLACES:
+                            wide.append(slots)
+                        else:
+                            few.update({slot: slot for slot in slots.tolist()})
                 continue
             if touched.keys != (column.key,):
                 return few, wide, True  # the state is about to be replaced: it does not have these domains yet

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.engine.evaluations import RuleResult
-from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.reasons import Codes, Scores, Slots
+from bayplan.model.reasons import Codes, Mask, Scores, Slots
 from bayplan.rules.rule import Scaling
 
 INFEASIBLE = int(np.iinfo(np.int64).min)  # the key of a target that is not feasible
@@ -24,14 +23,14 @@ TIE_BITS = 24  # the low bits of a key, which hold the target's position in the 
 class NodePartitions:
     """`first[p]` is the first position of partition p, `first[p + 1]` the one after its last. No partition is empty."""
 
-    __slots__ = ("_of_slot", "_position_of", "_slot_at", "each", "first", "n")
+    __slots__ = ("_first_at", "_of_slot_at", "_position_at", "_slot_at", "each", "first", "n")
 
     def __init__(self, attributes: Sequence[NDArray[np.int64]], capacity: int, *, each: bool = False) -> None:
         """Each of `attributes` has one number per slot; `each` makes every slot a partition of its own."""
         self.each = each
-        self._of_slot: NDArray[np.intp] | None = None
         self._slot_at: Slots | None = None  # None: positions are slots
-        self._position_of: Slots | None = None
+        self._of_slot_at: memoryview[int] | None = None
+        self._position_at: memoryview[int] | None = None
         if each:
             self.first: Slots = np.arange(capacity + 1)
         else:
@@ -39,19 +38,23 @@ class NodePartitions:
             sizes = np.bincount(ids)
             self.first = np.concatenate((np.zeros(1, np.intp), np.cumsum(sizes)))
             if len(sizes) > 1:
-                self._of_slot = ids
                 self._slot_at = ids.astype(np.min_scalar_type(len(sizes))).argsort(kind="stable")
-                self._position_of = np.empty(capacity, np.intp)
-                self._position_of[self._slot_at] = np.arange(capacity)
+                positions: Slots = np.empty(capacity, np.intp)
+                positions[self._slot_at] = np.arange(capacity)
+                self._of_slot_at, self._position_at = ids.data, positions.data
+        self._first_at = self.first.data
         self.n = len(self.first) - 1
 
     def at(self, slot: int) -> tuple[int, int]:
         """The partition and the position of a target."""
         if self.each:
             return slot, slot
-        if self._of_slot is None or self._position_of is None:
+        if self._of_slot_at is None or self._position_at is None:
             return 0, slot
-        return int(self._of_slot[slot]), int(self._position_of[slot])
+        return self._of_slot_at[slot], self._position_at[slot]
+
+    def slot_at(self, position: int) -> int:
+        return position if self._slot_at is None else int(self._slot_at[position])
 
     def in_position_order(self, by_slot: Scores) -> Scores:
         return by_slot if self._slot_at is None else by_slot.take(self._slot_at)
@@ -61,25 +64,19 @@ class NodePartitions:
         positions = self.first[:-1]
         return positions if self._slot_at is None else self._slot_at[positions]
 
-    def highest(self, by_position: Scores, partition: int) -> int:
-        """The highest value in a partition."""
-        return int(by_position[self.first[partition] : self.first[partition + 1]].max())
-
     def highest_of_each(self, by_position: Scores) -> Scores:
         return by_position if self.each else np.maximum.reduceat(by_position, self.first[:-1])
 
-    def slot_of_highest(self, by_position: Scores, partition: int) -> int:
-        if self.each:
-            return partition
-        start = int(self.first[partition])
-        position = start + int(by_position[start : self.first[partition + 1]].argmax())
-        return position if self._slot_at is None else int(self._slot_at[position])
+    def position_of_highest(self, by_position: Scores, partition: int) -> int:
+        if self.n == 1:
+            return int(by_position.argmax())
+        start = self._first_at[partition]
+        return start + int(by_position[start : self._first_at[partition + 1]].argmax())
 
     def slot_with(self, by_position: Scores, partition: int, value: int) -> int:
         """The first slot of a partition that has this value."""
-        start = int(self.first[partition])
-        position = start + int((by_position[start : self.first[partition + 1]] == value).argmax())
-        return position if self._slot_at is None else int(self._slot_at[position])
+        start = self._first_at[partition]
+        return self.slot_at(start + int((by_position[start : self._first_at[partition + 1]] == value).argmax()))
 
 
 def _combination_ids(attributes: Sequence[NDArray[np.int64]], capacity: int) -> NDArray[np.intp]:
@@ -105,64 +102,91 @@ def _without_gaps(ids: NDArray[np.intp]) -> NDArray[np.intp]:
 
 class NodeKeys:
     """
-    The targets ordered by the rules that evaluate each of them by itself, whose scores are not scaled.
+    The targets in the order of their keys, partition by partition.
 
-    A key is the target's total over these rules, and in the low bits its position in the order of ranks. `best` has the
-    best key of each partition; `best_at` is the same memory, through which single integers are read faster.
+    A key is the target's total over the rules that evaluate each target by itself and do not scale their scores, and in
+    the low bits its position in the order of ranks. `best` has the best key of each partition, or a higher one until
+    `settle` is called: most partitions change several times before anyone asks which of their targets is the best.
+    `best_at` is the same memory, through which single integers are read faster.
     """
 
-    def __init__(self, results: Sequence[RuleResult], partitions: NodePartitions, index: PlacementIndex) -> None:
+    def __init__(self, order_keys: Scores, results: Sequence[RuleResult], partitions: NodePartitions) -> None:
+        """`order_keys` are the keys by slot that the template gives; `results` are those of further rules."""
         self._partitions = partitions
-        self._order: Scores = index.slots.order
-        self._order_at = self._order.data
-        self._fixed = index.slots.alive.copy()  # feasible by everything that placements do not change
-        codes: list[Codes] = []
+        self._order_keys = order_keys
+        self._order_key_at = order_keys.data
+        self._codes: list[Codes] = []
         self._scores: list[tuple[Scores, int]] = []
         for one in results:
             evaluation, rule = one.evaluation, one.rule
             if evaluation.codes_by_place is not None and rule.filters:
-                if rule.follows_workloads:
-                    codes.append(evaluation.codes_by_place)
-                else:
-                    self._fixed &= evaluation.codes_by_place == 0
+                self._codes.append(evaluation.codes_by_place)
             if evaluation.raw_by_place is not None and rule.weight and rule.scaling is Scaling.NONE:
-                self._scores.append((evaluation.raw_by_place, rule.weight))
-        self._codes = codes
-        self._fixed_at = self._fixed.data
-        self._codes_at = [one.data for one in codes]
+                self._scores.append((evaluation.raw_by_place, rule.weight << TIE_BITS))
+        self._codes_at = [codes.data for codes in self._codes]
         self._scores_at = [(raw.data, weight) for raw, weight in self._scores]
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Compute all keys from the current evaluations."""
-        keys: Scores = np.zeros(len(self._fixed), np.int64)
+        """Read all keys of the template and all results again."""
+        keys: Scores = self._order_keys.copy()
+        feasible: Mask = keys != INFEASIBLE
         for raw, weight in self._scores:
-            keys += raw if weight == 1 else raw * weight
-        keys <<= TIE_BITS
-        keys -= self._order
-        feasible = self._fixed
+            keys += raw * weight
         for codes in self._codes:
-            feasible = feasible & (codes == 0)
+            feasible &= codes == 0
         np.copyto(keys, INFEASIBLE, where=~feasible)
         self._keys = self._partitions.in_position_order(keys)
         self._key_at = self._keys.data
         self.best: Scores = self._partitions.highest_of_each(self._keys)
         self.best_at = self.best.data
+        self._best_position: dict[int, int] = {}  # of partitions, as far as it is known
+        self.too_high: set[int] = set()  # partitions whose best target has lost its key
 
     def correct(self, slot: int) -> int:
         """Compute the key of one target again; returns its partition."""
         partition, position = self._partitions.at(slot)
-        before, now, best = self._key_at[position], self._key_of(slot), self.best_at[partition]
-        self._key_at[position] = now
+        now = self._order_key_at[slot]
+        if now != INFEASIBLE:
+            for raw, weight in self._scores_at:
+                now += raw[slot] * weight
+            for codes in self._codes_at:
+                if codes[slot]:
+                    now = INFEASIBLE
+        key_at = self._key_at
+        before, key_at[position] = key_at[position], now
+        if self._partitions.each:  # then the best keys are the keys
+            return partition
+        best = self.best_at[partition]
         if now >= best:
             self.best_at[partition] = now
+            self._best_position[partition] = position
+            self.too_high.discard(partition)
         elif before == best:
-            self.best_at[partition] = self._partitions.highest(self._keys, partition)
+            self.too_high.add(partition)
+        if now == INFEASIBLE:
+            self.settle(partition)  # that no target of a partition is feasible must be known
         return partition
 
+    def settle(self, partition: int) -> int:
+        """Find the best key of a partition unless it is known; returns by how much the one so far was too high."""
+        if partition not in self.too_high:
+            return 0
+        self.too_high.remove(partition)
+        position = self._best_position[partition] = self._partitions.position_of_highest(self._keys, partition)
+        before, now = self.best_at[partition], self._key_at[position]
+        self.best_at[partition] = now
+        return before - now
+
     def best_slot(self, partition: int) -> int:
-        """The slot of the target with the best key of a partition."""
-        return self._partitions.slot_of_highest(self._keys, partition)
+        """The slot of the target with the best key of a settled partition."""
+        if self._partitions.each:
+            return partition
+        position = self._best_position.get(partition)
+        if position is None:
+            position = self._partitions.position_of_highest(self._keys, partition)
+            self._best_position[partition] = position
+        return self._partitions.slot_at(position)
 
     def at(self, slot: int) -> tuple[int, int]:
         """The partition of a target, and its key."""
@@ -171,6 +195,7 @@ class NodeKeys:
 
     def best_except(self, partition: int, excluded: Sequence[int]) -> int:
         """The best key of a partition without some of its targets."""
+        self.settle(partition)
         best = self.best_at[partition]
         if best == INFEASIBLE or best not in [self.at(slot)[1] for slot in excluded]:
             return best
@@ -182,18 +207,3 @@ class NodeKeys:
     def slot_with(self, partition: int, key: int) -> int:
         """The slot of the target of a partition that has this key: no two feasible targets have the same."""
         return self._partitions.slot_with(self._keys, partition, key)
-
-    def total(self, key: int, slot: int) -> int:
-        """The total in the key of a target, whether or not partition scores were added to it."""
-        return (key + self._order_at[slot]) >> TIE_BITS
-
-    def _key_of(self, slot: int) -> int:
-        if not self._fixed_at[slot]:
-            return INFEASIBLE
-        for codes in self._codes_at:
-            if codes[slot]:
-                return INFEASIBLE
-        total = 0
-        for raw, weight in self._scores_at:
-            total += raw[slot] * weight
-        return (total << TIE_BITS) - self._order_at[slot]

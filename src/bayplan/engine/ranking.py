@@ -67,12 +67,15 @@ class ClassRanking:
     """
 
     def __init__(self, equivalence_class: EquivalenceClass, index: PlacementIndex) -> None:
-        self._results = equivalence_class.results
+        self._order = equivalence_class.order
+        self._by_peers = equivalence_class.by_peers
+        self._position = 0  # in the journal, up to which everything is correct
         self._build(index)
 
     def catch_up(self, index: PlacementIndex) -> None:
         """Correct what changed since the last call."""
-        slots, partitions = set[int](), set[int]()
+        slots: set[int] = set()
+        partitions: set[int] = set()
         for followed in self._followed:
             evaluation = followed.evaluation
             if evaluation.version != followed.version:
@@ -86,11 +89,13 @@ class ClassRanking:
                 else:
                     for place in changed:
                         partitions.update(followed.partitions_of(place))
-        if len(slots) > MAX_CORRECTIONS:
+        in_order = index.journal.slots_since(self._position, MAX_CORRECTIONS)
+        self._position = index.journal.end
+        if in_order is None or len(slots) > MAX_CORRECTIONS:
             self._node_keys.rebuild()
             self._rebuild_partition_keys()
             return
-        for slot in slots:
+        for slot in slots.union(in_order) if slots else in_order:
             partitions.add(self._node_keys.correct(slot))
         if len(partitions) > MAX_CORRECTIONS:
             self._rebuild_partition_keys()
@@ -99,23 +104,35 @@ class ClassRanking:
 
     def best(self) -> tuple[int, int]:
         """The slot of the best target and its total; (-1, 0) if none is feasible."""
-        partition = int(self._partition_keys.argmax())
-        key = self._partition_key_at[partition]
-        if key == INFEASIBLE:
-            return -1, 0
-        slot = self._node_keys.best_slot(partition)
-        return slot, self._node_keys.total(key, slot) + self._constant
+        key_at, node_keys = self._partition_key_at, self._node_keys
+        while True:
+            partition = int(self._partition_keys.argmax()) if len(key_at) > 1 else 0
+            key = key_at[partition]
+            if key == INFEASIBLE:
+                return -1, 0
+            if partition not in node_keys.too_high:
+                break
+            key_at[partition] = key - node_keys.settle(partition)
+        slot = node_keys.best_slot(partition)
+        return slot, self._order.keys.total(key, slot) + self._constant
 
     def _build(self, index: PlacementIndex) -> None:
         """Build everything from the current evaluations."""
-        by_target = [one for one in self._results if not _is_by_partition(one)]
-        by_partition = [one for one in self._results if _is_by_partition(one)]
-        self._partitions = _partitions_of(by_partition, index.slots.capacity)
-        self._node_keys = NodeKeys(by_target, self._partitions, index)
-        self._followed = [_Followed(one.evaluation, None) for one in by_target if one.rule.follows_workloads]
+        # The keys of the order have what the rules of the template reject, and their scores that are not scaled.
+        scaled = [one for one in self._order.results.values() if _scales_scores(one)]
+        by_partition = [one for one in self._by_peers if _is_by_partition(one)]
+        by_target = [one for one in self._by_peers if not _is_by_partition(one)]
+        self._position = index.journal.end
+        self._partitions = _partitions_of(scaled, by_partition, index.slots.capacity)
+        self._node_keys: NodeKeys = NodeKeys(self._order.keys.by_slot, by_target, self._partitions)
+        self._followed: list[_Followed] = [
+            _Followed(one.evaluation, None) for one in by_target if one.rule.follows_workloads
+        ]
         self._partition_codes: list[tuple[Codes, Slots]] = []
         self._partition_scores: list[PartitionScores] = []
         self._constant = 0  # the score that every target gets
+        for one in scaled:
+            self._add_scores(one, self._partitions.representatives())
         for one in by_partition:
             self._add_partition_rule(one)
         self._partition_code_at = [(codes.data, places.data) for codes, places in self._partition_codes]
@@ -123,14 +140,17 @@ class ClassRanking:
 
     def _add_partition_rule(self, one: RuleResult) -> None:
         evaluation, rule = one.evaluation, one.rule
-        codes, raw, column = evaluation.codes_by_place, evaluation.raw_by_place, evaluation.column
         places = self._partitions.representatives()
-        if column is not None:
-            places = column.of_slot[places]
+        if evaluation.column is not None:
+            places = evaluation.column.of_slot[places]
         if rule.follows_workloads:
-            self._followed.append(_Followed(evaluation, places))
-        if codes is not None and rule.filters:
-            self._partition_codes.append((codes, places))
+            self._followed.append(_Followed(evaluation, None if evaluation.column is None else places))
+        if evaluation.codes_by_place is not None and rule.filters:
+            self._partition_codes.append((evaluation.codes_by_place, places))
+        self._add_scores(one, places)
+
+    def _add_scores(self, one: RuleResult, places: Slots) -> None:
+        raw, rule = one.evaluation.raw_by_place, one.rule
         if raw is not None and rule.weight:
             if not rule.follows_workloads and (raw == raw[0]).all():
                 self._constant += int(rule.scaled(int(raw[0]), int(raw[0]), int(raw[0]))) * rule.weight
@@ -151,45 +171,58 @@ class ClassRanking:
     def _correct(self, partitions: set[int]) -> None:
         """Correct the keys of a few partitions; all of them only if a scale changes for many values."""
         key_at, best_at = self._partition_key_at, self._node_keys.best_at
-        feasible = {partition: self._is_feasible(partition) for partition in partitions}
+        if not self._partition_code_at and not self._partition_scores:
+            for partition in partitions:
+                key_at[partition] = best_at[partition]
+            return
+        feasible: dict[int, bool] = {}
+        for partition in partitions:
+            now = best_at[partition] != INFEASIBLE
+            for codes, places in self._partition_code_at:
+                now = now and not codes[places[partition]]
+            feasible[partition] = now
         for scores in self._partition_scores:
             for partition, now in feasible.items():
-                scores.correct(partition, was_feasible=key_at[partition] != INFEASIBLE, is_feasible=now)
+                scores.correct(partition, key_at[partition] != INFEASIBLE, now)
             shifts = scores.rescale()
             if shifts is None:
                 self._rebuild_partition_keys()
                 return
             for raw, shift in shifts:
                 shifted = scores.having(raw) & (self._partition_keys != INFEASIBLE)
-                np.add(self._partition_keys, shift << TIE_BITS, out=self._partition_keys, where=shifted)
+                self._partition_keys += shifted * (shift << TIE_BITS)  # in far less time than with a mask
         for partition, now in feasible.items():
             if now:
-                total = sum([scores.weighted(partition) for scores in self._partition_scores])
-                key_at[partition] = best_at[partition] + (total << TIE_BITS)
+                key = best_at[partition]
+                for scores in self._partition_scores:
+                    key += scores.weighted(partition) << TIE_BITS
+                key_at[partition] = key
             else:
                 key_at[partition] = INFEASIBLE
 
-    def _is_feasible(self, partition: int) -> bool:
-        feasible = self._node_keys.best_at[partition] != INFEASIBLE
-        for codes, places in self._partition_code_at:
-            feasible = feasible and not codes[places[partition]]
-        return feasible
+
+def _scales_scores(one: RuleResult) -> bool:
+    scores = one.evaluation.raw_by_place is not None and one.rule.weight
+    return bool(scores and one.rule.scaling is Scaling.BY_EXTREMES)
 
 
 def _is_by_partition(one: RuleResult) -> bool:
     """Whether a rule gives codes and scores to partitions: it evaluates domains, or scales its scores by extremes."""
-    scores = one.evaluation.raw_by_place is not None and one.rule.weight
-    return one.evaluation.column is not None or bool(scores and one.rule.scaling is Scaling.BY_EXTREMES)
+    return one.evaluation.column is not None or _scales_scores(one)
 
 
-def _partitions_of(results: Sequence[RuleResult], capacity: int) -> NodePartitions:
+def _partitions_of(scaled: Sequence[RuleResult], by_partition: Sequence[RuleResult], capacity: int) -> NodePartitions:
     """
     The largest partitions in which every rule gives all targets the same code and score.
 
-    Each target is a partition of its own where scores may differ between targets and change with every placement.
+    `scaled` are results of the template: their codes are in the keys of single targets. Each target is a partition of
+    its own where scores may differ between targets and change with every placement.
     """
     attributes: list[NDArray[np.int64]] = []
-    for one in results:
+    for one in scaled:
+        assert one.evaluation.raw_by_place is not None
+        attributes.append(one.evaluation.raw_by_place)
+    for one in by_partition:
         evaluation = one.evaluation
         if evaluation.column is not None:
             attributes.append(evaluation.column.of_slot)
@@ -217,6 +250,7 @@ class PartitionScores:
         self._places_at = places.data
         self._lowest = self._highest = 0
         self._extremes_changed = False
+        self._weighted: dict[int, int] = {}  # by raw score, as far as they were asked for on the current scale
 
     def rebuild(self, feasible: Mask) -> Scores:
         """Read all raw scores; returns the weighted scores of the partitions."""
@@ -228,6 +262,7 @@ class PartitionScores:
         self._extremes_changed = not len(values)  # without a feasible partition the next one sets the scale
         if len(values):
             self._lowest, self._highest = int(values.min()), int(values.max())
+        self._weighted.clear()
         lowest, highest, rule = self._lowest, self._highest, self._rule
         # Scores outside the scale belong to partitions that are not feasible and are not read.
         weighted: Scores
@@ -238,13 +273,15 @@ class PartitionScores:
         weighted = rule.scaled(np.arange(lowest, highest + 1), lowest, highest) * rule.weight
         return weighted.take(self._before - lowest, mode="clip")
 
-    def correct(self, partition: int, *, was_feasible: bool, is_feasible: bool) -> None:
+    def correct(self, partition: int, was_feasible: bool, is_feasible: bool) -> None:
         """Read the raw score of one partition again."""
+        before, raw = self._before_at[partition], self._raw_at[self._places_at[partition]]
+        if raw == before and was_feasible == is_feasible:
+            return
         n_by_value = self._n_by_value
         if self._uncounted_feasible is not None:
             n_by_value.update(Tally(self._before[self._uncounted_feasible].tolist()))
             self._uncounted_feasible = None
-        before, raw = self._before_at[partition], self._raw_at[self._places_at[partition]]
         if was_feasible:
             n_by_value[before] -= 1
             if not n_by_value[before]:
@@ -266,6 +303,7 @@ class PartitionScores:
         self._extremes_changed = False
         lowest, highest = self._lowest, self._highest
         self._lowest, self._highest = min(self._n_by_value), max(self._n_by_value)
+        self._weighted.clear()
         if len(self._n_by_value) > MAX_RESCALED_VALUES:
             return None if (lowest, highest) != (self._lowest, self._highest) else []
         scaled, weight, shifts = self._rule.scaled, self._rule.weight, []
@@ -284,5 +322,8 @@ class PartitionScores:
 
     def weighted(self, partition: int) -> int:
         """The weighted score of one partition."""
-        scaled: int = self._rule.scaled(self._before_at[partition], self._lowest, self._highest)
-        return scaled * self._rule.weight
+        raw = self._before_at[partition]
+        weighted = self._weighted.get(raw)
+        if weighted is None:
+            weighted = self._weighted[raw] = self._rule.scaled(raw, self._lowest, self._highest) * self._rule.weight
+        return weighted

@@ -25,6 +25,7 @@ PODS = "pods"
 BASIC_RESOURCES = ("cpu", "memory", "ephemeral-storage", PODS)  # have a row from the start
 UNOFFERED = "\0unoffered"
 UNOFFERED_ROW = len(BASIC_RESOURCES)  # of all resources that no target offers
+POD_ROW = BASIC_RESOURCES.index(PODS)
 NONZERO_RESOURCES = ("cpu", "memory")  # pods that do not request these get a default amount in scores
 MAX_SUM = 2**61  # the largest requested amount in arrays: whatever pods request, sums stay within 64 bits
 MAX_ARRAY_AMOUNT = 2**62  # amounts that clusters report are below it in arrays
@@ -86,22 +87,24 @@ class Capacity:
     def add(self, slot: int, requests: Requests, sign: int) -> None:
         """Count the requests of a workload that is added (+1) or removed (-1)."""
         rows = self.rows
-        self.requested_at[rows[PODS]][slot] += sign
+        self.requested_at[POD_ROW][slot] += sign
         for resource, amount in requests.amounts:
             row = rows.get(resource)
             if row is None:
                 self._add_unoffered(resource, slot, sign * amount)
                 continue
-            total = self.requested_at[row][slot] + sign * amount
+            requested = self.requested_at[row]
+            total = requested[slot] + sign * amount
             if total > MAX_SUM or self._exact:
                 total = self._bounded("requested", row, slot, total, sign * amount)
-            self.requested_at[row][slot] = total
+            requested[slot] = total
         for resource, amount in requests.counted:
             row = rows[resource]  # cpu and memory
-            total = self.nonzero_requested_at[row][slot] + sign * amount
+            requested = self.nonzero_requested_at[row]
+            total = requested[slot] + sign * amount
             if total > MAX_SUM or self._exact:
                 total = self._bounded("nonzero_requested", row, slot, total, sign * amount)
-            self.nonzero_requested_at[row][slot] = total
+            requested[slot] = total
 
     def _add_unoffered(self, resource: str, slot: int, change: int) -> None:
         by_slot = self._unoffered.setdefault(resource, {})

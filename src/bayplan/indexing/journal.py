@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_left
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -102,6 +103,16 @@ class Journal:
         """The changes from a position on; None where they are no longer known."""
         log = self._log
         return None if position < log.start else log.changes[position - log.start :]
+
+    def slots_since(self, position: int, most: int) -> Collection[int] | None:
+        """The slots of the changes from a position on; None with more than `most` changes, or if they are not known."""
+        log = self._log
+        if position < log.start or self.end - position > most:
+            return None
+        changes = log.changes[position - log.start :]
+        if len(changes) == 1:
+            return changes[0].slots
+        return {slot for change in changes for slot in change.slots}
 
     def but_workloads_since(self, position: int) -> list[Change] | None:
         """The changes of anything but workloads from a position on; None where they are no longer known."""

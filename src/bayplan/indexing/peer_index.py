@@ -81,7 +81,8 @@ class PeerIndex:
         return known
 
     def _find_visible(self, labels: Labels, also: frozenset[str]) -> VisibleLabels:
-        mentioned, visible = self.terms.mentioned, list[tuple[str, str]]()
+        mentioned = self.terms.mentioned
+        visible: list[tuple[str, str]] = []
         for label in labels.items():
             key = label[0]
             # Labels that Bayplan adds itself, such as those of Karmada's groups, are always visible.
@@ -328,7 +329,7 @@ class PeerIndex:
             for key in cls.keys:
                 counter.add(self.records[key].slots, sign)
             return
-        counter.add_all(cls.members, sign)
+        counter.add_all(cls.members, cls.n_members, sign)
 
     # Distinguishing classes
 

@@ -23,6 +23,7 @@ from bayplan.indexing.taints import TaintTable
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import Target
+from bayplan.model.terms import ZONE
 from bayplan.model.volumes import Claim, StorageClass, Volume
 from bayplan.model.workloads import Workload, WorkloadKey
 
@@ -46,6 +47,7 @@ class PlacementIndex:
         self._columns = ColumnTable(self.slots)
         self.column = self._columns.get
         self.taints = TaintTable(self.column(TAINTS))  # nearly every workload needs it
+        self._zones = self.column(ZONE)  # in nearly every cluster, so that no decision has to wait for it
         self.peer_index = PeerIndex(semantics, self.column)
         self._on_slot: defaultdict[int, set[WorkloadKey]] = defaultdict(set)
         self._on_unknown: defaultdict[str, set[WorkloadKey]] = defaultdict(set)
@@ -149,15 +151,19 @@ class PlacementIndex:
 
     def add(self, workload: Workload, *targets: str) -> None:
         """Place a workload on one or several targets, known or not yet known."""
-        self.add_shares(workload, [(name, 1) for name in targets])
+        shares = ((targets[0], 1),) if len(targets) == 1 else tuple([(name, 1) for name in targets])
+        self.add_shares(workload, shares)
 
     def add_shares(self, workload: Workload, shares: Sequence[tuple[str, int]]) -> None:
         """Place a workload; each share is the name of a target and the number of replicas on it."""
-        key, records = workload.key, self.peer_index.records
+        key, records, known = workload.key, self.peer_index.records, self.slots.by_name
         if key in records:
             raise InputError(f"workload {key} is placed already")
         record = records[key] = PlacedWorkload(key, workload, tuple(shares))
-        self._find_slots(record)
+        if len(shares) == 1 and shares[0][0] in known:
+            record.slots = (known[shares[0][0]],)
+        else:
+            self._find_slots(record)
         self._count(record)
 
     def remove(self, key: WorkloadKey) -> Workload:

@@ -170,8 +170,13 @@ class ValueColumn:
     def put_all(self, targets: Iterable[tuple[int, Target]]) -> None:
         """The same for many targets at once."""
         slots_by_value: defaultdict[Value, list[int]] = defaultdict(list)
+        key, is_label = self.key, self.key not in (TARGET, TAINTS)
         for slot, target in targets:
-            values = values_of(self.key, target)
+            if is_label and not target.further_labels:
+                if key in target.labels:
+                    slots_by_value[target.labels[key]].append(slot)
+                continue
+            values = values_of(key, target)
             if len(values) == 1:
                 slots_by_value[values[0]].append(slot)
             else:

@@ -49,39 +49,47 @@ class Counter:
     def add(self, slots: tuple[int, ...], change: int) -> None:
         """Count one workload (or `change` of them) that is on all of these targets at once."""
         self.anywhere += change
-        if len(slots) == 1:
-            domain = self.column.at[slots[0]]
-            if domain and slots[0] not in self.column.further:
+        column = self.column
+        if len(slots) == 1 and not column.further:
+            domain = column.at[slots[0]]
+            if domain != ABSENT:
                 self._bump(domain, change)
-                return
-        for domain in {domain for slot in slots for domain in self.column.domains(slot)}:
+            return
+        for domain in {domain for slot in slots for domain in column.domains(slot)}:
             self._bump(domain, change)
 
-    def add_all(self, members: Mapping[int, Collection[object]], sign: int) -> None:
-        """Count many workloads that are on one target each: `members` has those of every slot."""
+    def add_all(self, members: Mapping[int, Collection[object]], n_members: int, change: int) -> None:
+        """Count many workloads that are on one target each: `members` has the `n_members` of them by slot."""
         column, n = self.column, len(members)
         if n < MAX_SINGLE_TARGETS or column.further:
             for slot, here in members.items():
-                self.add((slot,), sign * len(here))
+                self.add((slot,), change * len(here))
             return
-        numbers = np.fromiter(map(len, members.values()), np.int64, n)
         domains = column.of_slot.take(np.fromiter(members, np.intp, n))
-        self.anywhere += sign * int(numbers.sum())
+        # Where no target has two of them, there is no need to look at every set.
+        numbers = None if n == n_members else np.fromiter(map(len, members.values()), np.int64, n)
         by_domain = np.bincount(domains, weights=numbers, minlength=1).astype(np.int64)
         by_domain[ABSENT] = 0
-        changed = np.flatnonzero(by_domain)
-        for domain, number in zip(changed.tolist(), by_domain[changed].tolist(), strict=True):
-            self._bump(domain, sign * number)
+        occupied = np.flatnonzero(by_domain)
+        counts = zip(occupied.tolist(), by_domain[occupied].tolist(), strict=True)
+        if self.anywhere or change != 1:
+            for domain, number in counts:
+                self._bump(domain, change * number)
+        else:
+            self.by_domain, self._dense = dict(counts), None
+            self.n_in_domains = int(by_domain.sum())
+        self.anywhere += change * n_members
 
     def _bump(self, domain: int, change: int) -> None:
         self.n_in_domains += change
-        count = self.by_domain.get(domain, 0) + change
+        by_domain, dense = self.by_domain, self._dense
+        count = by_domain.get(domain, 0) + change
         if count:
-            self.by_domain[domain] = count
+            by_domain[domain] = count
         else:
-            del self.by_domain[domain]
-        if self._dense is not None and domain < len(self._dense):
-            self._dense[domain] = count
+            del by_domain[domain]
+        if dense is not None and domain < len(dense):
+            dense[domain] = count
 
     def array(self) -> NDArray[np.int64]:
         """The counts by domain, shape (n_domains,); read it before the next change."""

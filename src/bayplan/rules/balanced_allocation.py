@@ -20,6 +20,7 @@ from bayplan.validating.fields import Cause, Field
 from bayplan.wire.scheduler_config import NodeResourcesBalancedAllocationArgs
 
 Amounts = tuple[tuple[str, int], ...]
+UNCHANGED = 75  # the score where the pod changes nothing about the balance
 BalancedAllocationState = tuple[tuple[int, int], ...]  # (row of the index's capacity, amount)
 
 
@@ -70,15 +71,19 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
         return tuple((index.capacity.row(resource), amount) for resource, amount in part)
 
     def score(self, state: BalancedAllocationState, index: PlacementIndex, at: At) -> Scores:
-        """kube-scheduler 1.36: how the balance changes with the pod; 75 means that it does not change."""
+        """kube-scheduler 1.36: how the balance changes with the pod, `UNCHANGED` if it does not."""
         capacity = index.capacity
         # Row by row: indexing with a list of rows first would copy them whole, to score a few nodes.
         offered = np.stack([capacity.allocatable[row, at] for row, _ in state])
         taken = np.stack([capacity.requested[row, at] for row, _ in state])
         with_pod = taken + np.array([amount for _, amount in state], np.int64)[:, None]
         present = offered > 0
-        if present.all():
-            return 50 + (50 + _balance(with_pod, offered) - _balance(taken, offered)) // 2
+        complete = present.all(axis=0)
+        if (complete | ~present.any(axis=0)).all():
+            np.maximum(offered, 1, out=offered)
+            scores: Scores = 50 + (50 + _balance(with_pod, offered) - _balance(taken, offered)) // 2
+            scores[~complete] = UNCHANGED  # slots without a node have no resources at all
+            return scores
         # Each node is scored over the resources that it has.
         scores = np.empty(taken.shape[1], np.int64)
         patterns = (present * (1 << np.arange(len(present)))[:, None]).sum(axis=0)
@@ -97,18 +102,26 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
             if whole > 0:
                 taken = requested[row][slot]
                 before.append(taken / whole if taken < whole else 1.0)
-                after.append((taken + amount) / whole if taken + amount < whole else 1.0)
+                taken += amount
+                after.append(taken / whole if taken < whole else 1.0)
         return 0, 50 + (50 + _balance_of_one(after) - _balance_of_one(before)) // 2
 
 
 def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:
     """100 less the standard deviation of the shares in percent; shape (n_resources, n) in, (n,) out."""
-    shares = np.minimum(taken / offered, 1.0)
+    shares = taken / offered
+    np.minimum(shares, 1.0, out=shares)
     n = len(shares)
     if n < 2:
         return np.full(shares.shape[1], MAX_SCORE, np.int64)
-    if n == 2:
-        return np.asarray((1 - np.abs((shares[0] - shares[1]) / 2)) * MAX_SCORE).astype(np.int64)
+    if n == 2:  # in place: new arrays of all nodes cost more than the arithmetic
+        half = np.subtract(shares[0], shares[1], out=shares[0])
+        half /= 2
+        np.abs(half, out=half)
+        np.subtract(1, half, out=half)
+        half *= MAX_SCORE
+        balance: NDArray[np.int64] = half.astype(np.int64)
+        return balance
     # In kube-scheduler's order of operations, so that rounding is the same.
     total = shares[0].copy()
     for share in shares[1:]:
@@ -122,10 +135,11 @@ def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np
 def _balance_of_one(shares: list[float]) -> int:
     """The same for one node."""
     n = len(shares)
+    if n == 2:
+        one, other = shares
+        return int((1 - abs((one - other) / 2)) * MAX_SCORE)
     if n < 2:
         return MAX_SCORE
-    if n == 2:
-        return int((1 - abs((shares[0] - shares[1]) / 2)) * MAX_SCORE)
     mean = sum(shares[1:], start=shares[0]) / n
     squares = 0.0
     for share in shares:

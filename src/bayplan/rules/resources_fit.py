@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.caching import memoised
-from bayplan.indexing.capacity import NONZERO_RESOURCES, PODS, UNOFFERED_ROW
+from bayplan.indexing.capacity import NONZERO_RESOURCES, POD_ROW, PODS, UNOFFERED_ROW
 from bayplan.indexing.journal import Change
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
@@ -82,14 +82,15 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
     The requests with their rows of the index's capacity looked up.
 
     `bits` are the bits of the code by resource. `fitted` are (row, amount, bit) of those that any target offers,
-    `scored` (resource, row, amount, weight). `unoffered` is the code of what no target offers, 0 if there is none.
+    `scored` (whether unset requests count, row, amount, weight). `unoffered` is the code of what no target offers, 0 if
+    there is none.
     """
 
     amounts: tuple[tuple[str, int], ...]
     bits: tuple[tuple[str, int], ...]
     fitted: tuple[tuple[int, int, int], ...]
     unoffered: int
-    scored: tuple[tuple[str, int, int, int], ...]
+    scored: tuple[tuple[bool, int, int, int], ...]
 
 
 class ResourcesFit(Rule[Requests, ResourcesFitState]):
@@ -125,6 +126,8 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         super().__init__(arguments)
         self.strategy = self.arguments.strategy
         self._score_of, self._score_of_one = _scorers(self.strategy)
+        self._is_ratio = self.strategy.type == RATIO
+        self._is_least = self.strategy.type == LEAST_ALLOCATED
 
     def part(self, workload: Workload, index: PlacementIndex) -> Requests:
         del index
@@ -144,7 +147,7 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
                 else:
                     fitted.append((row(resource), amount, bit))
         scored = tuple(
-            (resource, row(resource), requested.get(resource, 0), weight)
+            (resource in NONZERO_RESOURCES, row(resource), requested.get(resource, 0), weight)
             for resource, weight in self.strategy.resources
             if resource in NATIVE or requested.get(resource)
         )
@@ -167,42 +170,44 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
         capacity = index.capacity
         total = np.zeros(len(index.slots.alive[at]), np.int64)
         weights = np.zeros(len(total), np.int64)
-        for resource, row, amount, weight in state.scored:
-            taken = capacity.nonzero_requested if resource in NONZERO_RESOURCES else capacity.requested
+        for is_nonzero, row, amount, weight in state.scored:
+            taken = capacity.nonzero_requested if is_nonzero else capacity.requested
             offered = capacity.allocatable[row, at]
             scored = self._score_of(taken[row, at] + amount, np.maximum(offered, 1))
             counts = offered > 0
-            if self.strategy.type == RATIO:
+            if self._is_ratio:
                 counts &= scored > 0
             total += np.where(counts, weight * scored, 0)
             weights += np.where(counts, weight, 0)
         weights_or_one = np.maximum(weights, 1)
-        if self.strategy.type == RATIO:  # rounded half away from zero, the others down
+        if self._is_ratio:  # rounded half away from zero, the others down
             return np.floor(total / weights_or_one + 0.5).astype(np.int64)
         return total // weights_or_one
 
     def evaluate_one(self, state: ResourcesFitState, index: PlacementIndex, slot: int) -> tuple[int, int]:
-        capacity = index.capacity
-        offered, requested = capacity.allocatable_at, capacity.requested_at
-        pods = capacity.rows[PODS]
-        code = int(requested[pods][slot] + 1 > offered[pods][slot])
+        capacity, score_of = index.capacity, self._score_of_one
+        is_ratio, is_least = self._is_ratio, self._is_least
+        offered, requested, nonzero = capacity.allocatable_at, capacity.requested_at, capacity.nonzero_requested_at
+        code = 0 if requested[POD_ROW][slot] < offered[POD_ROW][slot] else 1
         for row, amount, bit in state.fitted:
             whole = offered[row][slot]
             if amount > whole - requested[row][slot]:
-                code |= bit
-            if amount > whole:
-                code |= UNRESOLVABLE_BIT
+                code |= bit if amount <= whole else bit | UNRESOLVABLE_BIT
         code |= state.unoffered
         total = weights = 0
-        for resource, row, amount, weight in state.scored:
+        for is_nonzero, row, amount, weight in state.scored:
             whole = offered[row][slot]
             if whole > 0:
-                taken = capacity.nonzero_requested_at if resource in NONZERO_RESOURCES else requested
-                scored = self._score_of_one(taken[row][slot] + amount, whole)
-                if self.strategy.type != RATIO or scored > 0:
+                taken = nonzero if is_nonzero else requested
+                with_pod = taken[row][slot] + amount
+                if is_least:  # by default, so not even a call
+                    scored = 0 if with_pod > whole else (whole - with_pod) * MAX_SCORE // whole
+                else:
+                    scored = score_of(with_pod, whole)
+                if scored > 0 or not is_ratio:
                     total += weight * scored
                     weights += weight
-        if self.strategy.type == RATIO:
+        if is_ratio:
             return code, math.floor(total / max(weights, 1) + 0.5)
         return code, total // (weights or 1)
 

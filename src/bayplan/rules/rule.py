@@ -129,8 +129,9 @@ class Rule(ABC, Generic[Part, State]):
     follows_workloads: ClassVar[bool] = True  # False: placed workloads do not matter, only targets do
     prepared_for_targets: ClassVar[bool] = False  # True: the state is prepared again when a target changes
     prepared_for_owners: ClassVar[bool] = False  # True: the same when a term of placed workloads `concerns` it
-    follows_requests: ClassVar[bool] = False  # True: a workload that comes or leaves matters on its own targets
-    reads_template_only: ClassVar[bool] = False  # True: the part is made of the pod template alone
+    follows_requests: ClassVar[bool] = False  # True: a workload matters on its own targets; it has `evaluate_one`
+    # True: the part is made of the pod template alone, and a placed workload matters on its own targets at most.
+    reads_template_only: ClassVar[bool] = False
     exempts_assigned: ClassVar[bool] = False  # True: clusters that hold the workload already are not rejected
     silent: ClassVar[bool] = False  # left out of the message that counts reasons
 

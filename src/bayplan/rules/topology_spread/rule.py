@@ -149,7 +149,7 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
         if not state.hard:
             return None
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
-        state.minimums = tuple([counted.current_minimum() for counted in state.hard])
+        state.minimums = state.current_minimums(index)
         for i, (counted, minimum) in enumerate(zip(state.hard, state.minimums, strict=True)):
             most = counted.constraint.max_skew + minimum - counted.self_matching
             skewed = counted.column.gather(counted.count_by_domain(), at) > most
@@ -158,16 +158,17 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
         return codes
 
     def evaluate_one(self, state: SpreadState, index: PlacementIndex, slot: int) -> tuple[int, int] | None:
-        del index
-        if state.domain_column is None or not all(counted.counts_domains for counted in state.hard):
+        if state.domain_column is None:
             return None
-        state.minimums = tuple([counted.current_minimum() for counted in state.hard])
+        minimums = state.minimums = state.current_minimums(index)
         domain = state.domain_column.at[slot]
-        for i, (counted, minimum) in enumerate(zip(state.hard, state.minimums, strict=True)):
+        for i, counted in enumerate(state.hard):
+            if not counted.counts_domains or counted.peers is None:
+                return None
             if domain == ABSENT:
                 return 2 * i + 2, 0
-            assert counted.peers is not None
-            if counted.peers.by_domain.get(domain, 0) > counted.constraint.max_skew + minimum - counted.self_matching:
+            most = counted.constraint.max_skew + minimums[i] - counted.self_matching
+            if counted.peers.by_domain.get(domain, 0) > most:
                 return 2 * i + 1, 0
         return 0, 0
 
@@ -218,7 +219,7 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
             state.effects.put(cls.id, keys, MAX_REMEMBERED_CLASSES)
         if not keys:
             return None
-        if state.minimums == tuple([counted.current_minimum() for counted in state.hard]):
+        if state.minimums == state.current_minimums(index):
             return SharedDomains(keys, change.slots)
         # The global minimum decides everywhere.
         return ALL if state.domain_column is None else SharedDomains(keys, state.representatives)

@@ -98,6 +98,15 @@ class SpreadState(msgspec.Struct):
     representatives: tuple[int, ...]
     effects: BoundedCache[int, tuple[str, ...]]
     minimums: tuple[int, ...] = ()
+    _current_minimums: tuple[int, ...] = ()
+    _position: int = -1
+
+    def current_minimums(self, index: PlacementIndex) -> tuple[int, ...]:
+        """The global minimum of each hard constraint now, computed once for each change."""
+        if self._position != index.journal.end:
+            self._position = index.journal.end
+            self._current_minimums = tuple([counted.current_minimum() for counted in self.hard])
+        return self._current_minimums
 
 
 def counted_constraint(
