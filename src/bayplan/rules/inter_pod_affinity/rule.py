@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from bayplan.caching import BoundedCache
+from bayplan.indexing import term_sums
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.owner_rules import OwnerRule, Role
@@ -20,7 +21,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import Reach, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Scores
-from bayplan.model.terms import PeerTerm, excluded_values, resolve
+from bayplan.model.terms import PeerTerm, resolve
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.inter_pod_affinity import evidence, preemption, remedies
@@ -121,12 +122,12 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         held: list[TermEntry] = []
 
         def reach(term: PeerTerm, keys: tuple[str, ...]) -> Reach:
-            excluded = excluded_values(term)
-            held.append(peer_index.hold(term if excluded is None else excluded.base))
-            found = peer_index.match_reach(held[-1], keys)
-            if excluded is not None:
-                held.append(peer_index.hold(excluded.complement))
-                found.others = ((peer_index.match_reach(held[-1], keys).counter, -1),)
+            counters = []
+            for summand, sign in term_sums.summands(term, peer_index.terms.is_common):
+                held.append(peer_index.hold(summand))
+                found = peer_index.match_reach(held[-1], keys)
+                counters.append((found.counter, sign))
+            found.counter, found.others = counters[0][0], tuple(counters[1:])
             return found
 
         own = resolve(part.affinity, part.namespace, semantics, incoming=True)
