@@ -351,9 +351,7 @@ class Population:
             name, _, number = part.partition("-")
             is_second = bool(written)
             if number == "own":
-                written.append(
-                    {"key": f"of-app-{peer}", "operator": "Exists" if name == "exists" else "DoesNotExist"}
-                )
+                written.append({"key": f"of-app-{peer}", "operator": "Exists" if name == "exists" else "DoesNotExist"})
             elif name == "absent" or (is_second and name == "notin" and written[0]["operator"] == "In"):
                 written.append({"key": CANARY, "operator": "DoesNotExist" if name == "absent" else "NotIn"})
                 if name == "notin":

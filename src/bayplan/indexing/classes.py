@@ -241,9 +241,7 @@ class ClassTable(msgspec.Struct, eq=False):
             if not any(some):
                 return []
             pieces.append(some)
-        alternatives = [
-            self._having(one.key, None if one.operator == EXISTS else one.values) for one in term.any_of
-        ]
+        alternatives = [self._having(one.key, None if one.operator == EXISTS else one.values) for one in term.any_of]
         if alternatives and None not in alternatives:
             pieces.append([listed for some in alternatives for listed in some or ()])
         if not pieces:

@@ -24,7 +24,7 @@ MAX_SUMMANDS = 8  # of one term, for what it requires and for what it excludes
 IsCommon: TypeAlias = Callable[[Mention], bool]
 
 
-class Choice(msgspec.Struct, frozen=True):
+class AllowedValues(msgspec.Struct, frozen=True):
     """A requirement with several values, of which a workload has one: of a part of the term, by its number."""
 
     part: int
@@ -68,16 +68,16 @@ def summands(term: PeerTerm, is_common: IsCommon) -> list[tuple[PeerTerm, int]]:
 def disjoint(term: PeerTerm, is_common: IsCommon) -> list[PeerTerm]:
     """Terms of which a workload that the term matches matches exactly one, with common values apart from others."""
     found = [term]
-    for choice in _choices(term):
-        common = [value for value in choice.values if is_common((choice.key, value))]
+    for allowed in _several_allowed(term):
+        common = [value for value in allowed.values if is_common((allowed.key, value))]
         if not common or is_rare(term, is_common):
             continue
-        rare = [value for value in choice.values if value not in common]
+        rare = [value for value in allowed.values if value not in common]
         groups = [*([value] for value in common), *([rare] if rare else [])]
         if len(found) * len(groups) > MAX_SUMMANDS:
             groups = [common, rare] if rare else []
         if len(groups) > 1 and len(found) * len(groups) <= MAX_SUMMANDS:
-            found = [choice.narrowed(one, values) for one in found for values in groups]
+            found = [allowed.narrowed(one, values) for one in found for values in groups]
     return found
 
 
@@ -128,33 +128,35 @@ def _restricted(base: PeerTerm, none_of: Iterable[Requirement], any_of: tuple[Re
     if not opposite:
         return msgspec.structs.replace(base, any_of=any_of)
     of_workload = selector_of([one for one in opposite if not one.key.startswith(NAMESPACE_LABEL)])
-    of_namespace = selector_of([
-        msgspec.structs.replace(one, key=one.key.removeprefix(NAMESPACE_LABEL))
-        for one in opposite
-        if one.key.startswith(NAMESPACE_LABEL)
-    ])
+    of_namespace = selector_of(
+        [
+            msgspec.structs.replace(one, key=one.key.removeprefix(NAMESPACE_LABEL))
+            for one in opposite
+            if one.key.startswith(NAMESPACE_LABEL)
+        ]
+    )
     part = TermPart(of_workload, (), of_namespace) if of_namespace.requirements else TermPart(of_workload, None)
     return msgspec.structs.replace(base, parts=(*base.parts, part), any_of=any_of)
 
 
 @memoised(16384)
-def _choices(term: PeerTerm) -> tuple[Choice, ...]:
+def _several_allowed(term: PeerTerm) -> tuple[AllowedValues, ...]:
     """The requirements of the term that allow several values."""
     found = []
     for number, part in enumerate(term.parts):
         if part.selector is None:
             continue
         found += [
-            Choice(number, one.key, one.values)
+            AllowedValues(number, one.key, one.values)
             for one in part.selector.requirements
             if one.operator == IN and len(one.values) > 1
         ]
         if part.namespace_selector is None:
             if part.namespaces is not None and len(part.namespaces) > 1:
-                found.append(Choice(number, NAMESPACE, part.namespaces))
+                found.append(AllowedValues(number, NAMESPACE, part.namespaces))
         elif part.namespaces == ():  # else a namespace may be listed instead of selected
             found += [
-                Choice(number, NAMESPACE_LABEL + one.key, one.values)
+                AllowedValues(number, NAMESPACE_LABEL + one.key, one.values)
                 for one in part.namespace_selector.requirements
                 if one.operator == IN and len(one.values) > 1
             ]

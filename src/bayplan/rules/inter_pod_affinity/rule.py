@@ -278,6 +278,11 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
                 raw += self._weight_of(rule) * existing.owners.counts(at, only=only)
         return raw
 
+    def has_scores(self, state: InterPodAffinityState) -> bool:
+        # A family of terms is read even if all of them exclude the pod, since one that does not may join it.
+        is_scored = any(existing.owners.anywhere for existing in state.existing_scores)
+        return bool(is_scored or state.preferred_affinity or state.preferred_anti_affinity)
+
     def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
         """The one float expression of the plugin, truncated as Go converts."""
         if highest == lowest:
