@@ -41,7 +41,7 @@ def drawn_selector(chance):
     return selector_of(drawn(key) for key in chance.choices(KEYS, k=chance.choice((0, 1, 2, 2))))
 
 
-@pytest.fixture(params=[16, 0, 1], ids=["many are common", "all are common", "two are common"])
+@pytest.fixture(params=[32, 0, 1], ids=["many are common", "all are common", "two are common"])
 def threshold(request, monkeypatch):
     """How many terms name a value before it is common."""
     monkeypatch.setattr(term_table, "COMMON", request.param)

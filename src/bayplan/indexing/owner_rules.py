@@ -138,9 +138,12 @@ class OwnerFamily(msgspec.Struct, eq=False):
 
     def excluded_owners(self, mentions: Iterable[Mention]) -> list[Counter]:
         """Counters that together count the owners of the rules that exclude a workload with these labels."""
-        excluding = [mention for mention in mentions if mention in self.by_label]
-        common = frozenset(excluding) & self.common
-        rare = self.excluding(mention for mention in excluding if mention not in common)
+        by_label = self.by_label
+        excluding = [mention for mention in mentions if mention in by_label]
+        if not excluding:
+            return []
+        common = frozenset(excluding) & self.common if self.common else frozenset()
+        rare = self.excluding([mention for mention in excluding if mention not in common])
         if not common:
             return [rule.reach.counter for rule in rare.values()]
         together = self.by_common.get(common)
@@ -258,8 +261,9 @@ class OwnerRules:
     ) -> Iterator[OwnerRule]:
         """The rules of these roles whose terms match an incoming workload."""
         yield from self._matching_single(labels, namespace, namespace_labels, roles)
+        mentions = _mentions(labels, namespace_labels)
         for family in self._matching_families(labels, namespace, namespace_labels, roles):
-            excluding = family.excluding(_mentions(labels, namespace_labels))
+            excluding = family.excluding(mentions)
             yield from (rule for rule in family.rules.values() if id(rule) not in excluding)
 
     def summed(
@@ -268,9 +272,9 @@ class OwnerRules:
         """The same with one rule for each family, and the reach of the owners that apply."""
         for rule in self._matching_single(labels, namespace, namespace_labels, roles):
             yield rule, rule.reach
+        mentions = _mentions(labels, namespace_labels) if self._by_base else []
         for family in self._matching_families(labels, namespace, namespace_labels, roles):
             rule = next(iter(family.rules.values()))
-            mentions = list(_mentions(labels, namespace_labels))
             if family.is_full(mentions):
                 family.forget_common_sets()
                 self.change_all()
@@ -313,11 +317,11 @@ def _without_family(entry: TermEntry) -> list[OwnerRule]:
     return [rule for rule in entry.owner_rules.values() if not rule.memberships]
 
 
-def _mentions(labels: Labels, namespace_labels: Labels) -> Iterator[Mention]:
+def _mentions(labels: Labels, namespace_labels: Labels) -> list[Mention]:
     """What terms may mention of a workload, its labels and those of its namespace: (key, value), and (key, None)."""
+    found: list[Mention] = []
     for label in labels.items():
-        yield label
-        yield label[0], None
+        found += (label, (label[0], None))
     for key, value in namespace_labels.items():
-        yield NAMESPACE_LABEL + key, value
-        yield NAMESPACE_LABEL + key, None
+        found += ((NAMESPACE_LABEL + key, value), (NAMESPACE_LABEL + key, None))
+    return found

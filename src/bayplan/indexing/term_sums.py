@@ -91,8 +91,8 @@ def disjoint_exclusions(excluded: ExcludedValues, is_common: IsCommon) -> list[P
     none_of: list[Requirement] = []
     if sum(max(1, len(one.values)) for one in common) < MAX_SUMMANDS:
         for one in common:
-            for alone in [requirement(one.key, IN, [value]) for value in one.values] or [one]:
-                found.append(_restricted(excluded.base, none_of, (alone,)))
+            alone = [requirement(one.key, IN, [value]) for value in one.values] or [one]
+            found += [_restricted(excluded.base, none_of, (each,)) for each in alone]
             none_of.append(one)
     else:
         found.append(_restricted(excluded.base, (), tuple(common)))

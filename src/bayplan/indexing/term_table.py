@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # A counter keeps a dense array once one domain in this many is occupied; with fewer it costs more than it saves.
 DENSE_SHARE = 16
-COMMON = 16  # terms that name a value; with more, what has the value is counted once for all of them
+COMMON = 32  # terms that name a value; with more, what has the value is counted once for all of them
 MAX_SINGLE_TARGETS = 16  # up to so many targets, plain integers are faster than arrays
 
 Mention = tuple[str, str | None]  # (key, value), or (key, None) for any value

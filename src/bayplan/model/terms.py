@@ -218,16 +218,17 @@ def excluded_values(term: PeerTerm) -> ExcludedValues | None:
     excluded: list[tuple[str, Requirement]] = []
     parts = []
     for part in term.parts:
-        if part.selector is not None:
-            excluded += [(one.key, one) for one in part.selector.requirements if one.operator in NEGATIVE]
-            part = msgspec.structs.replace(part, selector=_positive(part.selector))
-        if part.namespace_selector is not None and part.namespaces == ():
-            selector, others = part.namespace_selector, _positive(part.namespace_selector)
-            excluded += [(NAMESPACE_LABEL + one.key, one) for one in selector.requirements if one.operator in NEGATIVE]
-            part = msgspec.structs.replace(part, namespace_selector=others)
-            if not others.requirements:  # as it is written where all namespaces are meant
-                part = msgspec.structs.replace(part, namespaces=None, namespace_selector=None)
-        parts.append(part)
+        selector, namespaces, of_namespace = part.selector, part.namespaces, part.namespace_selector
+        if selector is not None:
+            excluded += [(one.key, one) for one in selector.requirements if one.operator in NEGATIVE]
+            selector = _positive(selector)
+        if of_namespace is not None and namespaces == ():
+            negative = [one for one in of_namespace.requirements if one.operator in NEGATIVE]
+            excluded += [(NAMESPACE_LABEL + one.key, one) for one in negative]
+            of_namespace = _positive(of_namespace)
+            if not of_namespace.requirements:  # as it is written where all namespaces are meant
+                namespaces = of_namespace = None
+        parts.append(TermPart(selector, namespaces, of_namespace, part.excluded_namespaces))
     if not excluded or term.any_of:
         return None
     base = PeerTerm(tuple(parts), term.counts_terminating)

@@ -120,10 +120,13 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
         peer_index, semantics, labels = index.peer_index, index.semantics, dict(part.labels)
         held: list[TermEntry] = []
+        summands: dict[PeerTerm, list[tuple[PeerTerm, int]]] = {}  # required terms share their conjunction
 
         def reach(term: PeerTerm, keys: tuple[str, ...]) -> Reach:
+            if term not in summands:
+                summands[term] = term_sums.summands(term, peer_index.terms.is_common)
             counters = []
-            for summand, sign in term_sums.summands(term, peer_index.terms.is_common):
+            for summand, sign in summands[term]:
                 held.append(peer_index.hold(summand))
                 found = peer_index.match_reach(held[-1], keys)
                 counters.append((found.counter, sign))
