@@ -24,7 +24,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 SHARED = [f"app.kubernetes.io/{name}" for name in ("name", "component", "part-of", "managed-by", "version")]
 INSTANCE, APP, TIER, CANARY = "app.kubernetes.io/instance", "app", "tier", "canary"
 HASH = "pod-template-hash"
-TEAM = "team"  # of a namespace
+TEAM, STAGE = "team", "stage"  # of a namespace: its own value, and one that many share
 POD_NAME, POD_INDEX = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"
 JOB_NAME, JOB_INDEX = "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion-index"
 
@@ -75,10 +75,19 @@ class PodShape(Shape):
         "in+exists",
         "in+absent",
         "exists+notin",
+        # The app's own value and one that all apps name.
+        "in-common",
+        "notin-common",
+        # A key that only pods of the app have.
+        "exists-own",
+        "absent-own",
     )
     toward: str = axis("self", "next", "one")  # the app that the first term names; further terms name further apps
     namespaces: str = axis("1", "10", "1000", "app")
-    scope: str = axis("own", "list", "label", "all")  # namespaces of terms
+    # Namespaces of terms; the last levels are label selectors like those of the operators.
+    scope: str = axis(
+        "own", "list", "label", "all", "not-label", "exists+not-label", "label-common", "not-label-common", "absent-own"
+    )
     # Topology
     keys: str = axis("host", "zone", "rack", "region", "host+zone", "zone+rack", "host+rack+zone+region")
     zones: int = axis(3, 1, 10, 100)
@@ -116,7 +125,7 @@ def generate(shape, n_nodes, n_init, n_pods, n_known=None):
         init.append(pod)
     pods = [population.pod(n_init + j, *population.pending(j, n_known)) for j in range(n_pods)]
     names = sorted({pod["metadata"]["namespace"] for pod in (*init, *pods)})
-    namespaces = [{"metadata": {"name": name, "labels": {TEAM: name}}} for name in names]
+    namespaces = [{"metadata": {"name": name, "labels": population.namespace_labels(name)}} for name in names]
     return {
         "nodes": [population.node(i) for i in range(n_nodes)],
         "namespaces": namespaces,
@@ -213,6 +222,10 @@ class Population:
         number = self.shape.namespaces
         return f"app-{app}" if number == "app" else f"team-{app % int(number)}"
 
+    def namespace_labels(self, name):
+        labels = {TEAM: name, STAGE: f"stage-{int(name.rpartition('-')[2]) % 3}"}
+        return {**labels, f"of-{name}": "yes"} if self.shape.scope == "absent-own" else labels
+
     def labels(self, app, replica):
         shape, keys = self.shape, SELECTED[self.shape.by]
         n_shared = max([shape.shared, *(SHARED.index(key) + 1 for key in keys if key in SHARED)])
@@ -228,6 +241,8 @@ class Population:
             labels |= {POD_NAME: f"app-{app}-{replica}", POD_INDEX: str(replica)}
         if shape.per_pod in ("job", "both"):
             labels |= {JOB_NAME: f"app-{app}", JOB_INDEX: str(replica)}
+        if shape.operator in ("exists-own", "absent-own"):
+            labels[f"of-app-{app}"] = "yes"
         labels.update({f"further-{n}": f"value-{app % (n + 1)}" for n in range(shape.further)})
         return labels
 
@@ -300,15 +315,28 @@ class Population:
         peer = app if shape.toward == "self" and n == 0 else (app + n + 1) % self.n_apps
         peer = n % self.n_apps if shape.toward == "one" else peer
         term = {"labelSelector": self._selector(peer, replica), "topologyKey": TOPOLOGY[keys[n % len(keys)]]}
-        if shape.scope == "label":
-            term["namespaceSelector"] = {"matchLabels": {TEAM: self.namespace(peer)}}
-        elif shape.scope == "all":
-            term["namespaceSelector"] = {}
+        if shape.scope not in ("own", "list"):
+            term["namespaceSelector"] = self._namespace_selector(self.namespace(peer))
         elif shape.scope == "list" or self.namespace(peer) != self.namespace(app):
             further = range(1, 4) if shape.scope == "list" else ()
             names = [self.namespace(app), self.namespace(peer), *(self.namespace(app + step) for step in further)]
             term["namespaces"] = list(dict.fromkeys(names))
         return term
+
+    def _namespace_selector(self, name):
+        stages = dict.fromkeys((self.namespace_labels(name)[STAGE], "stage-0", name))
+        exists = {"key": TEAM, "operator": "Exists"}
+        excluded = {"key": TEAM, "operator": "NotIn", "values": [name]}
+        expressions = {
+            "label": [{"key": TEAM, "operator": "In", "values": [name]}],
+            "all": [],
+            "not-label": [excluded],
+            "exists+not-label": [exists, excluded],
+            "label-common": [{"key": STAGE, "operator": "In", "values": list(stages)}],
+            "not-label-common": [{"key": STAGE, "operator": "NotIn", "values": list(stages)}],
+            "absent-own": [{"key": f"of-{name}", "operator": "DoesNotExist"}],
+        }[self.shape.scope]
+        return {"matchExpressions": expressions} if expressions else {}
 
     def _selector(self, peer, replica):
         first, *others = SELECTED[self.shape.by]
@@ -322,7 +350,9 @@ class Population:
         for part in self.shape.operator.split("+"):
             name, _, number = part.partition("-")
             is_second = bool(written)
-            if name == "absent" or (is_second and name == "notin" and written[0]["operator"] == "In"):
+            if number == "own":
+                written.append({"key": f"of-app-{peer}", "operator": "Exists" if name == "exists" else "DoesNotExist"})
+            elif name == "absent" or (is_second and name == "notin" and written[0]["operator"] == "In"):
                 written.append({"key": CANARY, "operator": "DoesNotExist" if name == "absent" else "NotIn"})
                 if name == "notin":
                     written[-1]["values"] = ["yes"]
@@ -330,6 +360,10 @@ class Population:
                 written.append({"key": TIER if is_second else first, "operator": "Exists"})
             else:
                 operator = "In" if name == "in" else "NotIn"
-                written.append({"key": first, "operator": operator, "values": values(int(number or 1))})
+                if number == "common":
+                    some = list(dict.fromkeys((labels[first], self.labels(0, replica)[first], f"app-{peer}")))
+                else:
+                    some = values(int(number or 1))
+                written.append({"key": first, "operator": operator, "values": some})
         written += [{"key": key, "operator": "In", "values": [labels[key]]} for key in others]
         return {"matchExpressions": written}

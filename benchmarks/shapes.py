@@ -40,6 +40,15 @@ NAMED = {
     # Terms of one app that match the pods of all others, so that no label finds them.
     "not-own": "pods preferred=1 operator=notin apps=size-3",
     "not-own-near": "pods required=4 operator=exists+notin toward=next namespaces=app scope=list keys=zone apps=size-3",
+    "not-own-common": "pods by=tier preferred=1 operator=notin-common apps=size-3",
+    "not-own-key": "pods preferred=1 operator=absent-own apps=size-3",
+    "own-common": "pods by=tier preferred=1 operator=in-common apps=size-3",
+    # Tenants away from each other, by the labels of their namespaces.
+    "isolated-tenants": "pods namespaces=app by=shared anti_required=1 scope=not-label empty=20 apps=size-3",
+    "apart-tenants": "pods namespaces=app by=shared anti_preferred=1 scope=exists+not-label apps=size-3",
+    "common-stage": "pods namespaces=app by=shared preferred=1 anti_preferred=1 scope=label-common apps=size-3",
+    "not-common-stage": "pods namespaces=app by=shared anti_preferred=1 scope=not-label-common apps=size-3",
+    "not-tenant-key": "pods namespaces=app by=shared anti_preferred=1 scope=absent-own apps=size-3",
     # A few apps name so many pods that almost every pod has a label value of its own in a term.
     "named-pods": "pods share=1 preferred=8 by=pod operator=notin-100 keys=host+zone spread=hard-host apps=size-3",
     "taints": "pods taints=many-soft apps=each new=100",

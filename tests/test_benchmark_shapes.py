@@ -14,6 +14,7 @@ from shape_fleets import FleetShape
 from shape_pods import PodShape
 
 from bayplan.cli import benchmarks
+from bayplan.indexing import owner_rules, term_table
 from bayplan.rules import profiles
 from reference import fleet as reference_fleet
 from reference import pods as reference_pods
@@ -46,6 +47,15 @@ def test_pods_of_a_shape_are_placed_as_by_the_reference_implementation(shape):
         assert placed["node"] in (answer["best"] or [""])
         if placed["node"]:
             running.append({**pod, "spec": {**pod["spec"], "nodeName": placed["node"]}})
+
+
+@pytest.mark.parametrize("shape", of(PodShape), ids=shapes.written)
+def test_pods_are_placed_alike_however_many_terms_make_a_value_common(shape, monkeypatch):
+    given = shapes.generate(shape, 12, 60, 30)
+    expected = placements("pods", given)
+    monkeypatch.setattr(term_table, "COMMON", 1)
+    monkeypatch.setattr(owner_rules, "COMMON", 1)
+    assert placements("pods", given) == expected
 
 
 @pytest.mark.parametrize("shape", of(FleetShape), ids=shapes.written)

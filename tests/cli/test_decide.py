@@ -30,6 +30,21 @@ def test_unschedulable_is_a_valid_answer(run):
     assert result.exit_code == 0
 
 
+def test_terms_of_other_pods_that_exclude_the_pod_give_it_no_score(run):
+    term = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}}
+    near_others = [{"weight": 1, "podAffinityTerm": {**term, "topologyKey": "kubernetes.io/hostname"}}]
+    affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": near_others}}
+    node = {**NODE, "metadata": {"name": "a1", "labels": {"kubernetes.io/hostname": "a1"}}}
+    running = {"metadata": {"name": "w"}, "spec": {**POD["spec"], "nodeName": "a1", "affinity": affinity}}
+    asked = [
+        {"nodes": [node], "pods": [running], "pod": {**POD, "metadata": {"name": "p", "labels": {"app": app}}}}
+        for app in ("web", "api")
+    ]
+    excluded, included = answers(run("decide", "pods", given=lines(*asked)))
+    assert "InterPodAffinity" not in excluded["nodes"]["a1"]["scores"]
+    assert "InterPodAffinity" in included["nodes"]["a1"]["scores"]
+
+
 @pytest.mark.parametrize("bad, message", [
     ("no json", "malformed"),
     ("[]", "expected a mapping, got a list"),

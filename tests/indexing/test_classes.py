@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.indexing import term_sums
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector, requirement
 from bayplan.model.targets import Target
@@ -29,16 +30,19 @@ class ChangingPeers:
 
     def step(self):
         peer_index, chance = self.index.peer_index, self.chance
-        match chance.choice(("add", "add", "remove", "hold", "hold", "release")):
+        match chance.choice(("add", "add", "remove", "hold", "hold", "release", "relabel")):
             case "add":
                 self.add()
             case "remove" if self.index.records:
                 self.index.remove(chance.choice(list(self.index.records)))
             case "hold":
-                entry = peer_index.hold(PeerTerm((TermPart(self.selector(), None),)))
+                entry = peer_index.hold(self.term())
                 self.held.append((entry, peer_index.match_reach(entry, (TARGET,))))
             case "release" if self.held:
                 peer_index.release(self.held.pop(chance.randrange(len(self.held)))[0])
+            case "relabel":
+                labels = {key: chance.choice(VALUES) for key in KEYS if chance.random() < 0.6}
+                self.index.set_namespace(chance.choice("de"), labels)
 
     def add(self):
         chance, self.serial = self.chance, self.serial + 1
@@ -49,6 +53,13 @@ class ChangingPeers:
         needs = Needs(affinity=terms or AffinityTerms())
         workload = Workload(namespace=chance.choice("de"), name=f"p{self.serial}", labels=labels, needs=needs)
         self.index.add(workload, *chance.sample((*NODES, "lost"), chance.choice((1, 1, 1, 2))))
+
+    def term(self):
+        """A term, or what counts in its place."""
+        namespaces = self.chance.choice((None, None, (), ("d",), ("d", "e")))
+        term = PeerTerm((TermPart(self.selector(), namespaces, self.selector() if namespaces == () else None),))
+        summands = term_sums.summands(term, lambda mention: self.chance.random() < 0.5)
+        return self.chance.choice((term, *(one for one, _ in summands)))
 
     def selector(self):
         def drawn_requirement(key):

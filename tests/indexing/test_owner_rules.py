@@ -1,19 +1,30 @@
-"""Terms that exclude values are counted as differences: the counts are those of each term by itself."""
+"""Terms that have values in common, or exclude values, are counted as sums: the counts are those of each by itself."""
 
 import random
 from collections import Counter
 
+import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bayplan import schedule_pod
 from bayplan.engine.engine import Engine
+from bayplan.indexing import owner_rules, term_sums, term_table
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.labels import EXISTS, IN, NOT_IN, requirement, selector_of
+from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NEGATIVE, NOT_IN, requirement, selector_of
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target
-from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PeerTerm, PodTerm, TermPart, excluded_values
+from bayplan.model.terms import (
+    HOSTNAME,
+    NAMESPACE_LABEL,
+    ZONE,
+    AffinityTerms,
+    PeerTerm,
+    PodTerm,
+    TermPart,
+    excluded_values,
+)
 from bayplan.model.workloads import Needs, Requests, Workload
 from bayplan.rules import profiles
 
@@ -23,28 +34,95 @@ REQUESTS = Requests((("cpu", 100),), (("cpu", 100), ("memory", 1)), (("cpu", 100
 
 def drawn_selector(chance):
     def drawn(key):
-        operator = chance.choice((IN, NOT_IN, NOT_IN, EXISTS))
-        return requirement(key, operator, () if operator == EXISTS else chance.sample(VALUES, chance.choice((1, 2))))
+        operator = chance.choice((IN, IN, NOT_IN, NOT_IN, EXISTS, DOES_NOT_EXIST))
+        has_values = operator in (IN, NOT_IN)
+        return requirement(key, operator, chance.sample(VALUES, chance.choice((1, 2))) if has_values else ())
 
     return selector_of(drawn(key) for key in chance.choices(KEYS, k=chance.choice((0, 1, 2, 2))))
+
+
+@pytest.fixture(params=[32, 0, 1], ids=["many are common", "all are common", "two are common"])
+def threshold(request, monkeypatch):
+    """How many terms name a value before it is common."""
+    monkeypatch.setattr(term_table, "COMMON", request.param)
+    monkeypatch.setattr(owner_rules, "COMMON", request.param)
+    monkeypatch.setattr(owner_rules, "MAX_COMMON_SETS", 2)
+
+
+def drawn_term(chance):
+    namespaces = chance.choice((None, (), (), ("x",), ("x", "y")))
+    return PeerTerm(
+        tuple(
+            TermPart(drawn_selector(chance), namespaces, drawn_selector(chance) if namespaces == () else None)
+            for _ in range(chance.choice((1, 1, 2)))
+        )
+    )
+
+
+def drawn_labels(chance):
+    return {key: chance.choice((*VALUES, "d")) for key in KEYS if chance.random() < 0.8}
+
+
+def has_label(mention, labels, namespace_labels):
+    key, value = mention
+    found = {**labels, **{NAMESPACE_LABEL + one: of for one, of in namespace_labels.items()}}.get(key)
+    return found is not None and value in (None, found)
+
+
+def is_negative(term):
+    return any(
+        one.operator in NEGATIVE
+        for part in term.parts
+        for selector in (part.selector, part.namespace_selector)
+        for one in (selector.requirements if selector else ())
+    )
 
 
 @given(st.integers(0, 2**32))
 def test_a_term_matches_what_its_base_matches_without_what_it_excludes(seed):
     chance = random.Random(seed)
-    term = PeerTerm(tuple(TermPart(drawn_selector(chance), None) for _ in range(chance.choice((1, 1, 2)))))
+    term = drawn_term(chance)
     excluded = excluded_values(term)
-    negative = any(one.operator == NOT_IN for part in term.parts for one in part.selector.requirements)
-    assert (excluded is not None) == negative
-    for app in (None, *VALUES, "d"):
-        for tier in (None, *VALUES):
-            pod = {key: value for key, value in (("app", app), ("tier", tier)) if value}
-            if excluded is not None:
-                base, complement = (
-                    one.matches(pod, "x", {}, terminating=False) for one in (excluded.base, excluded.complement)
-                )
-                assert base - complement == term.matches(pod, "x", {}, terminating=False)
-                assert complement == (base and any(label in pod.items() for label in excluded.labels))
+    assert (excluded is not None) == is_negative(term)
+    for _ in range(20 if excluded is not None else 0):
+        pod, namespace_labels = drawn_labels(chance), drawn_labels(chance)
+        base, complement = (
+            one.matches(pod, "x", namespace_labels, terminating=False) for one in (excluded.base, excluded.complement)
+        )
+        assert base - complement == term.matches(pod, "x", namespace_labels, terminating=False)
+        has_any = any(has_label(mention, pod, namespace_labels) for mention in excluded.labels)
+        assert complement == (base and has_any)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([2, 8, 64]))
+def test_the_summands_of_a_term_match_together_what_it_matches(seed, n_summands):
+    chance = random.Random(seed)
+    term, common = drawn_term(chance), {}
+
+    def is_common(mention):
+        return common.setdefault(mention, chance.random() < 0.6)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(term_sums, "MAX_SUMMANDS", n_summands)
+        summands = term_sums.summands(term, is_common)
+    assert summands[0][1] == 1
+    for _ in range(20):
+        pod, namespace, namespace_labels = drawn_labels(chance), chance.choice("xyz"), drawn_labels(chance)
+
+        def matches(one, given=(pod, namespace, namespace_labels)):
+            return one.matches(*given, terminating=False)
+
+        assert sum(sign * matches(one) for one, sign in summands) == matches(term)
+        assert sum(map(matches, term_sums.disjoint(term, is_common))) == matches(term)
+
+
+def test_a_term_that_requires_a_value_of_its_own_is_not_divided():
+    own, common = requirement("app", IN, ["mine"]), requirement("tier", IN, ["a", "b"])
+    others = requirement("team", NOT_IN, ["a", "b"])
+    is_common = lambda mention: mention != ("app", "mine")  # noqa: E731
+    for requirements, n in (((own, common), 1), ((common,), 2), ((own, others), 2), ((others,), 3)):
+        term = PeerTerm((TermPart(selector_of(requirements), None),))
+        assert len(term_sums.summands(term, is_common)) == n
 
 
 class ChangingOwners:
@@ -76,12 +154,25 @@ class ChangingOwners:
         for field in ("required", "anti_required", "preferred", "anti_preferred"):
             if chance.random() < 0.3:
                 namespaces = chance.choice((None, None, ("x", "y")))
-                selected = drawn_selector(chance) if chance.random() < 0.2 else None
+                selected = drawn_selector(chance) if chance.random() < 0.4 else None
                 key, weight = chance.choice((HOSTNAME, ZONE)), chance.choice((1, 2)) if "preferred" in field else 0
                 fields[field] = (PodTerm(drawn_selector(chance), key, namespaces, selected, weight=weight),)
-        labels = {key: chance.choice((*VALUES, "d")) for key in KEYS if chance.random() < 0.8}
         needs = Needs(requests=REQUESTS, affinity=AffinityTerms(**fields))
-        return Workload(namespace=chance.choice("xy"), name=name, labels=labels, needs=needs)
+        return Workload(namespace=chance.choice("xy"), name=name, labels=drawn_labels(chance), needs=needs)
+
+
+class OwnersOfOneFamily(ChangingOwners):
+    """The same, where all terms differ only in what they exclude, so that many exclude the same."""
+
+    def pod(self, name):
+        chance = self.chance
+        excluded = [
+            requirement(key, NOT_IN, chance.sample(VALUES, chance.choice((1, 2))))
+            for key in chance.choice((KEYS, KEYS[:1], KEYS[1:]))
+        ]
+        term = PodTerm(selector_of(excluded), HOSTNAME, ("x", "y"), weight=100)
+        needs = Needs(requests=REQUESTS, affinity=AffinityTerms(anti_preferred=(term,)))
+        return Workload(namespace=chance.choice("xy"), name=name, labels=drawn_labels(chance), needs=needs)
 
 
 def counts(pairs):
@@ -93,10 +184,12 @@ def counts(pairs):
     return found
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32))
-def test_the_rules_of_a_family_count_together_what_they_count_one_by_one(seed):
-    owners = ChangingOwners(seed)
+@pytest.mark.usefixtures("threshold")
+@pytest.mark.parametrize("changing", [ChangingOwners, OwnersOfOneFamily])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_the_rules_of_a_family_count_together_what_they_count_one_by_one(changing, seed):
+    owners = changing(seed)
     peer_index = owners.index.peer_index
     for _ in range(30):
         owners.step()
@@ -119,7 +212,8 @@ def test_the_rules_of_a_family_count_together_what_they_count_one_by_one(seed):
 
 
 @pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN], ids=["upstream", "design"])
-@settings(max_examples=40, deadline=None)
+@pytest.mark.usefixtures("threshold")
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32))
 def test_an_engine_sees_rules_that_join_and_leave_a_family(semantics, seed):
     owners = ChangingOwners(seed, semantics)
@@ -129,6 +223,23 @@ def test_an_engine_sees_rules_that_join_and_leave_a_family(semantics, seed):
     for _ in range(25):
         owners.step()
         for workload in incoming:
+            fresh = Engine(index, profiles.pod_rules())
+            expected = schedule_pod.choose(workload, fresh, ranked=False)
+            assert schedule_pod.choose(workload, engine) == expected
+            fresh.release()
+
+
+@pytest.mark.usefixtures("threshold")
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32))
+def test_an_engine_sees_labels_that_many_rules_exclude_from_some_moment_on(seed):
+    owners = OwnersOfOneFamily(seed)
+    index = owners.index
+    engine = Engine(index, profiles.pod_rules())
+    incoming = [msgspec.structs.replace(owners.pod(f"incoming-{i}"), needs=Needs(requests=REQUESTS)) for i in range(5)]
+    for _ in range(25):
+        owners.step()
+        for workload in owners.chance.sample(incoming, 2):
             fresh = Engine(index, profiles.pod_rules())
             expected = schedule_pod.choose(workload, fresh, ranked=False)
             assert schedule_pod.choose(workload, engine) == expected

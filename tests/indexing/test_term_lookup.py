@@ -8,7 +8,16 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.term_lookup import TermLookup
 from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector, equals, requirement, selector_of
 from bayplan.model.targets import Target
-from bayplan.model.terms import HOSTNAME, TARGET, AffinityTerms, PeerTerm, PodTerm, TermPart, excluded_values
+from bayplan.model.terms import (
+    HOSTNAME,
+    NAMESPACE_LABEL,
+    TARGET,
+    AffinityTerms,
+    PeerTerm,
+    PodTerm,
+    TermPart,
+    excluded_values,
+)
 from bayplan.model.workloads import Needs, Workload
 
 KEYS, VALUES, NAMESPACES = ("app", "tier", "team"), ("", "a", "b"), ("red", "blue")
@@ -27,8 +36,12 @@ parts = st.builds(
     st.none() | selectors,
 )
 values = st.lists(st.sampled_from(VALUES), min_size=1)
-alternatives = st.dictionaries(st.sampled_from(KEYS), values, max_size=2).map(
-    lambda drawn: tuple(requirement(key, IN, some) for key, some in sorted(drawn.items()))
+alternatives = st.dictionaries(
+    st.sampled_from((*KEYS, *(NAMESPACE_LABEL + key for key in KEYS))), st.none() | values, max_size=2
+).map(
+    lambda drawn: tuple(
+        requirement(key, EXISTS) if some is None else requirement(key, IN, some) for key, some in sorted(drawn.items())
+    )
 )
 terms = st.builds(
     lambda parts, any_of: PeerTerm(tuple(parts), any_of=any_of), st.lists(parts, min_size=1, max_size=2), alternatives

@@ -29,7 +29,7 @@ def run(verdicts: Verdicts, index: PlacementIndex) -> Ranking:
     by_rule = {}
     for one in verdicts.results:
         raw = one.evaluation.raw
-        if raw is None or not one.rule.weight:
+        if raw is None or not one.rule.weight or not one.rule.has_scores(one.evaluation.state):
             continue
         weighted = one.rule.normalise(one.evaluation.state, raw, verdicts.feasible, index) * one.rule.weight
         by_rule[one.rule.name] = weighted

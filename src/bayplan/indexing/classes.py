@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from bayplan.indexing.owner_rules import OwnerRule
-from bayplan.indexing.term_lookup import NAMESPACE, NAMESPACE_LABEL, required_values
+from bayplan.indexing.term_lookup import required_values
 from bayplan.indexing.term_table import Counter, Mention
-from bayplan.model.labels import Labels
-from bayplan.model.terms import AffinityTerms, PeerTerm
+from bayplan.model.labels import EXISTS, Labels
+from bayplan.model.terms import NAMESPACE, NAMESPACE_LABEL, AffinityTerms, PeerTerm
 from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
 
 VisibleLabels = tuple[tuple[str, str], ...]
@@ -235,19 +235,15 @@ class ClassTable(msgspec.Struct, eq=False):
         """
         pieces: list[list[dict[int, WorkloadClass]]] = []
         for key, values in required_values(term).items():
-            mentions = [(key, value) for value in ((None,) if values is None else values)]
-            if key.startswith(NAMESPACE_LABEL):
-                label = key.removeprefix(NAMESPACE_LABEL)
-                names = set().union(*(self._namespaces_by_label.get((label, value), ()) for _, value in mentions))
-                if len(names) > FEW_NAMESPACES:
-                    continue
-                mentions = [(NAMESPACE, name) for name in names]
-            some = [self.by_label.get(mention, {}) for mention in mentions]
+            some = self._having(key, values)
+            if some is None:
+                continue
             if not any(some):
                 return []
             pieces.append(some)
-        if term.any_of:
-            pieces.append([self.by_label.get((one.key, value), {}) for one in term.any_of for value in one.values])
+        alternatives = [self._having(one.key, None if one.operator == EXISTS else one.values) for one in term.any_of]
+        if alternatives and None not in alternatives:
+            pieces.append([listed for some in alternatives for listed in some or ()])
         if not pieces:
             return list(self.by_id.values())
         pieces.sort(key=lambda piece: sum(map(len, piece)))
@@ -259,6 +255,17 @@ class ClassTable(msgspec.Struct, eq=False):
             if len(ids) > FEW_CLASSES and len(piece) == 1:
                 ids &= piece[0].keys()
         return [self.by_id[class_id] for class_id in ids]
+
+    def _having(self, key: str, values: tuple[str, ...] | None) -> list[dict[int, WorkloadClass]] | None:
+        """The classes that have one of these values of a key, or any value; None if too many to list them."""
+        mentions: list[Mention] = [(key, value) for value in ((None,) if values is None else values)]
+        if key.startswith(NAMESPACE_LABEL):
+            label = key.removeprefix(NAMESPACE_LABEL)
+            names = set().union(*(self._namespaces_by_label.get((label, value), ()) for _, value in mentions))
+            if len(names) > FEW_NAMESPACES:
+                return None
+            mentions = [(NAMESPACE, name) for name in names]
+        return [self.by_label.get(mention, {}) for mention in mentions]
 
 
 def _listed_under(cls: WorkloadClass) -> Iterator[Mention]:

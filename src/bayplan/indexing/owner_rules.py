@@ -2,9 +2,11 @@
 The terms that placed workloads own, which apply to incoming workloads that they match.
 
 Many terms may match one workload: with "every app but mine", each app has another term, and all of them match. Terms
-that differ only in the values that they exclude (`NotIn`) therefore form a family with a common counter. To an incoming
-workload the owners of a family are all of them, less the owners of the terms that exclude its value. Knows nothing of
-what the counts are used for.
+that differ only in the values that they exclude (`NotIn`, `DoesNotExist`) therefore form a family with a common
+counter. To an incoming workload the owners of a family are all of them, less the owners of the terms that exclude it;
+those that exclude a value which many of them exclude have a common counter too. A term that allows several values of
+which some are common (`tier In (web, mine)`) is in one family for each of these and in one for the others. Knows
+nothing of what the counts are used for.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ from itertools import islice
 import msgspec
 
 from bayplan.indexing.term_lookup import TermLookup
-from bayplan.indexing.term_table import Counter, Reach, TermEntry
-from bayplan.model.labels import Labels
-from bayplan.model.terms import ExcludedValues, PeerTerm, PodTerm, excluded_values
+from bayplan.indexing.term_sums import IsCommon, disjoint, part_of
+from bayplan.indexing.term_table import COMMON, Counter, Mention, Reach, TermEntry
+from bayplan.model.labels import IN, Labels, Requirement
+from bayplan.model.terms import NAMESPACE_LABEL, ExcludedValues, PeerTerm, PodTerm, excluded_values
 
+MAX_COMMON_SETS = 64  # sets of common labels for which a family has a counter each
+NOBODY = Requirement("", IN)  # which no workload meets
 MAX_NOTED_TERMS = 64  # changed terms that are compared with a state one by one
 
 
@@ -45,7 +50,7 @@ class OwnerRule(msgspec.Struct, eq=False):
     """
     A term of placed workloads; `reach` counts its owners. `self_matching`: the owners match their own term.
 
-    `family` are the rules that differ from this one only in the values that they exclude, if it excludes any.
+    `memberships` are the families it is in, if any, and `counters` those in which its owners count.
     """
 
     role: Role
@@ -55,35 +60,117 @@ class OwnerRule(msgspec.Struct, eq=False):
     weight: int
     limit: int
     self_matching: bool
-    family: OwnerFamily | None = None
+    memberships: tuple[Membership, ...] = ()
+    counters: list[Counter] = []
     uses: int = 0
+
+    def __post_init__(self) -> None:
+        self.counters = [self.reach.counter]
 
     @property
     def key(self) -> OwnerRuleKey:
         return self.role, self.reach.keys, self.weight, self.limit, self.self_matching
 
+
+class Membership(msgspec.Struct, eq=False):
+    """A rule in a family, and what it excludes there."""
+
+    family: OwnerFamily
+    excluded: ExcludedValues | None
+
     @property
-    def counters(self) -> Iterable[Counter]:
-        """The counters in which its owners count."""
-        return (self.reach.counter,) if self.family is None else (self.reach.counter, self.family.total)
+    def labels(self) -> list[Mention]:
+        """The labels of which each is enough to be excluded."""
+        return [] if self.excluded is None else list(self.excluded.labels)
 
 
 class OwnerFamily(msgspec.Struct, eq=False):
-    """Rules that differ only in the label values that they exclude; `total` counts the owners of all."""
+    """
+    Rules that differ only in the labels that they exclude; `total` counts the owners of all.
+
+    `common` are the labels that many of them exclude. For sets of these, `by_common` counts the owners of the rules
+    that exclude any of the set.
+    """
 
     key: FamilyKey
     base: PeerTerm
     total: Counter
-    by_label: dict[tuple[str, str], dict[int, OwnerRule]] = {}
+    by_label: dict[Mention, dict[int, OwnerRule]] = {}
     rules: dict[int, OwnerRule] = {}  # by id
+    common: set[Mention] = set()
+    by_common: dict[frozenset[Mention], Counter] = {}
 
-    def excluding(self, labels: Labels) -> dict[int, OwnerRule]:
+    def add(self, rule: OwnerRule, labels: Iterable[Mention]) -> bool:
+        """Add a rule that excludes these labels; returns whether one of them becomes common thereby."""
+        self.rules[id(rule)] = rule
+        rule.counters.append(self.total)
+        n_common = len(self.common)
+        for label in labels:
+            excluding = self.by_label.setdefault(label, {})
+            excluding[id(rule)] = rule
+            if len(excluding) > COMMON:
+                self.common.add(label)
+        rule.counters += [counter for some, counter in self.by_common.items() if not some.isdisjoint(labels)]
+        return len(self.common) > n_common
+
+    def remove(self, rule: OwnerRule, labels: Iterable[Mention]) -> None:
+        del self.rules[id(rule)]
+        for label in labels:
+            del self.by_label[label][id(rule)]
+            if not self.by_label[label]:
+                del self.by_label[label]
+                self.common.discard(label)  # what is counted for it already stays correct
+
+    def excluding(self, mentions: Iterable[Mention]) -> dict[int, OwnerRule]:
         """The rules that exclude a workload with these labels, by id."""
         found: dict[int, OwnerRule] = {}
-        for label in labels.items():
-            if label in self.by_label:
-                found.update(self.by_label[label])
+        for mention in mentions:
+            if mention in self.by_label:
+                found.update(self.by_label[mention])
         return found
+
+    def is_full(self, mentions: Iterable[Mention]) -> bool:
+        """Whether there are too many counters for a further one, which a workload with these labels needs."""
+        if len(self.by_common) < MAX_COMMON_SETS:
+            return False
+        common = self.common.intersection(mentions)
+        return bool(common) and frozenset(common) not in self.by_common
+
+    def excluded_owners(self, mentions: Iterable[Mention]) -> list[Counter]:
+        """Counters that together count the owners of the rules that exclude a workload with these labels."""
+        by_label = self.by_label
+        excluding = [mention for mention in mentions if mention in by_label]
+        if not excluding:
+            return []
+        common = frozenset(excluding) & self.common if self.common else frozenset()
+        rare = self.excluding([mention for mention in excluding if mention not in common])
+        if not common:
+            return [rule.reach.counter for rule in rare.values()]
+        together = self.by_common.get(common)
+        if together is None:
+            together = self._count_common(common)
+        return [
+            together,
+            *(
+                rule.reach.counter
+                for number, rule in rare.items()
+                if not any(number in self.by_label[label] for label in common)
+            ),
+        ]
+
+    def _count_common(self, common: frozenset[Mention]) -> Counter:
+        counter = self.by_common[common] = Counter(self.total.column)
+        for rule in self.excluding(common).values():
+            counter.include(rule.reach.counter)
+            rule.counters.append(counter)
+        return counter
+
+    def forget_common_sets(self) -> None:
+        """Drop the counters of sets of common labels."""
+        dropped = {id(counter) for counter in self.by_common.values()}
+        self.by_common.clear()
+        for rule in self.rules.values():
+            rule.counters = [counter for counter in rule.counters if id(counter) not in dropped]
 
 
 @dataclass(slots=True, eq=False)
@@ -98,40 +185,43 @@ class OwnerRules:
     # The terms whose matches see other rules since the last changes of `generation`.
     _noted: deque[PeerTerm] = field(default_factory=lambda: deque(maxlen=MAX_NOTED_TERMS))
 
-    def add(self, rule: OwnerRule) -> None:
+    def add(self, rule: OwnerRule, is_common: IsCommon) -> None:
         self.n += 1
         rule.entry.owner_rules[rule.key] = rule
-        excluded = excluded_values(rule.entry.term)
-        if excluded is None or rule.limit or len(rule.reach.keys) > 1:
-            rule.entry.n_without_family += 1
-            if rule.entry.n_without_family == 1:
-                self._single.add(rule.entry.term, rule.entry)
-            self._note(rule.entry.term)
+        terms = [] if rule.limit or len(rule.reach.keys) > 1 else disjoint(rule.entry.term, is_common)
+        if len(terms) > 1 or (terms and excluded_values(terms[0]) is not None):
+            rule.memberships = tuple([self._join(rule, term) for term in terms])
             return
-        family = rule.family = self._family(rule, excluded)
-        family.rules[id(rule)] = rule
-        for label in excluded.labels:
-            family.by_label.setdefault(label, {})[id(rule)] = rule
-        # Who reads the family as a sum sees its counter change, and must look again only if the rule excludes it.
-        # Who reads the rules one by one is concerned by whatever matches the base of the noted term.
-        self._note(excluded.complement)
+        rule.entry.n_without_family += 1
+        if rule.entry.n_without_family == 1:
+            self._single.add(rule.entry.term, rule.entry)
+        self._note(rule.entry.term)
 
     def remove(self, rule: OwnerRule) -> None:
         self.n -= 1
         del rule.entry.owner_rules[rule.key]
-        family, excluded = rule.family, excluded_values(rule.entry.term)
-        if family is None or excluded is None:
+        for membership in rule.memberships:
+            self._leave(rule, membership)
+        if not rule.memberships:
             rule.entry.n_without_family -= 1
             if not rule.entry.n_without_family:
                 self._single.remove(rule.entry.term)
             self._note(rule.entry.term)
-            return
-        del family.rules[id(rule)]
-        for label in excluded.labels:
-            del family.by_label[label][id(rule)]
-            if not family.by_label[label]:
-                del family.by_label[label]
-        self._note(excluded.complement)
+
+    def _join(self, rule: OwnerRule, term: PeerTerm) -> Membership:
+        excluded = excluded_values(term)
+        membership = Membership(self._family(rule, term if excluded is None else excluded.base), excluded)
+        if membership.family.add(rule, membership.labels):
+            assert excluded is not None
+            self._note(excluded.complement)  # who has a label that becomes common reads its counter from now on
+        else:
+            self._note_member(membership)
+        return membership
+
+    def _leave(self, rule: OwnerRule, membership: Membership) -> None:
+        family = membership.family
+        self._note_member(membership)
+        family.remove(rule, membership.labels)
         if not family.rules:
             del self._by_base[family.base][family.key]
             if not self._by_base[family.base]:
@@ -139,16 +229,30 @@ class OwnerRules:
                 self._families.remove(family.base)
             self._note(family.base)
 
-    def _family(self, rule: OwnerRule, excluded: ExcludedValues) -> OwnerFamily:
-        families = self._by_base.get(excluded.base)
+    def _note_member(self, membership: Membership) -> None:
+        """
+        Note that a rule joins a family or leaves it.
+
+        Who reads the family as a sum sees its counters change, and must look again only if the rule excludes it, and
+        not by a common label, whose rules are read as a sum too. Who reads the rules one by one is concerned by
+        whatever matches the base of the noted term.
+        """
+        family, any_of = membership.family, list[Requirement]()
+        for one in () if membership.excluded is None else membership.excluded.complement.any_of:
+            rare = part_of(one, family.common.__contains__, common=False)
+            any_of += [] if rare is None else [rare]
+        self._note(msgspec.structs.replace(family.base, any_of=tuple(any_of) or (NOBODY,)))
+
+    def _family(self, rule: OwnerRule, base: PeerTerm) -> OwnerFamily:
+        families = self._by_base.get(base)
         if families is None:
-            families = self._by_base[excluded.base] = {}
-            self._families.add(excluded.base, families)
+            families = self._by_base[base] = {}
+            self._families.add(base, families)
         key = (rule.role, rule.reach.keys, rule.weight)
         family = families.get(key)
         if family is None:
-            family = families[key] = OwnerFamily(key, excluded.base, Counter(rule.reach.columns[0]))
-            self._note(excluded.base)
+            family = families[key] = OwnerFamily(key, base, Counter(rule.reach.columns[0]))
+            self._note(base)
         return family
 
     # Queries
@@ -158,8 +262,9 @@ class OwnerRules:
     ) -> Iterator[OwnerRule]:
         """The rules of these roles whose terms match an incoming workload."""
         yield from self._matching_single(labels, namespace, namespace_labels, roles)
+        mentions = _mentions(labels, namespace_labels)
         for family in self._matching_families(labels, namespace, namespace_labels, roles):
-            excluding = family.excluding(labels)
+            excluding = family.excluding(mentions)
             yield from (rule for rule in family.rules.values() if id(rule) not in excluding)
 
     def summed(
@@ -168,16 +273,20 @@ class OwnerRules:
         """The same with one rule for each family, and the reach of the owners that apply."""
         for rule in self._matching_single(labels, namespace, namespace_labels, roles):
             yield rule, rule.reach
+        mentions = _mentions(labels, namespace_labels) if self._by_base else []
         for family in self._matching_families(labels, namespace, namespace_labels, roles):
             rule = next(iter(family.rules.values()))
-            less = tuple([(other.reach.counter, -1) for other in family.excluding(labels).values()])
+            if family.is_full(mentions):
+                family.forget_common_sets()
+                self.change_all()
+            less = tuple([(counter, -1) for counter in family.excluded_owners(mentions)])
             yield rule, Reach(family.total, rule.reach.keys, rule.reach.columns, less)
 
     def _matching_single(
         self, labels: Labels, namespace: str, namespace_labels: Labels, roles: Collection[Role]
     ) -> Iterator[OwnerRule]:
         for entry in self._single.find(labels, namespace, namespace_labels) if roles else ():
-            rules = [rule for rule in entry.owner_rules.values() if rule.family is None and rule.role in roles]
+            rules = [rule for rule in entry.owner_rules.values() if not rule.memberships and rule.role in roles]
             if rules and entry.term.matches(labels, namespace, namespace_labels, terminating=False):
                 yield from rules
 
@@ -203,3 +312,13 @@ class OwnerRules:
     def _note(self, term: PeerTerm) -> None:
         self.generation += 1
         self._noted.append(term)
+
+
+def _mentions(labels: Labels, namespace_labels: Labels) -> list[Mention]:
+    """What terms may mention of a workload, its labels and those of its namespace: (key, value), and (key, None)."""
+    found: list[Mention] = []
+    for label in labels.items():
+        found += (label, (label[0], None))
+    for key, value in namespace_labels.items():
+        found += ((NAMESPACE_LABEL + key, value), (NAMESPACE_LABEL + key, None))
+    return found

@@ -19,10 +19,8 @@ import msgspec
 
 from bayplan.caching import memoised
 from bayplan.model.labels import EXISTS, IN, Labels, Selector
-from bayplan.model.terms import PeerTerm
+from bayplan.model.terms import NAMESPACE, NAMESPACE_LABEL, PeerTerm
 
-NAMESPACE = "\0namespace"  # the key whose value is the workload's namespace
-NAMESPACE_LABEL = "\0namespace/"  # begins the keys of the labels of that namespace
 MAX_COMBINATIONS = 64  # of the values of several keys, unless one key alone has more
 MIN_SHARED_GROUPS = 8  # groups under one key from which on it pays to look for rarer keys
 
@@ -171,7 +169,10 @@ def _postings(term: PeerTerm) -> Iterator[tuple[GroupKeys, tuple[str, ...]]]:
         if not term.any_of:
             yield from _combinations(required, ())
         for one in term.any_of:
-            yield from _combinations({**required, one.key: one.values}, (one.key,))
+            if one.operator == EXISTS:
+                yield from _combinations({one.key: None, **required}, ())
+            else:
+                yield from _combinations({**required, one.key: one.values}, (one.key,))
 
 
 def _alternatives(term: PeerTerm) -> list[RequiredValues]:

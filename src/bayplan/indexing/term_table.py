@@ -8,7 +8,7 @@ dropped with its last use. Knows nothing of what the counts are used for.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.slots import ABSENT, At, ValueColumn
 from bayplan.indexing.term_lookup import TermLookup
-from bayplan.model.labels import IN, NOT_IN
+from bayplan.model.labels import IN, NOT_IN, Requirement
 from bayplan.model.reasons import Mask, Slots
-from bayplan.model.terms import PeerTerm
+from bayplan.model.terms import NAMESPACE, NAMESPACE_LABEL, PeerTerm
 
 if TYPE_CHECKING:
     from bayplan.indexing.owner_rules import OwnerRule, OwnerRuleKey
 
 # A counter keeps a dense array once one domain in this many is occupied; with fewer it costs more than it saves.
 DENSE_SHARE = 16
+COMMON = 32  # terms that name a value; with more, what has the value is counted once for all of them
 MAX_SINGLE_TARGETS = 16  # up to so many targets, plain integers are faster than arrays
 
 Mention = tuple[str, str | None]  # (key, value), or (key, None) for any value
@@ -79,6 +80,12 @@ class Counter:
             self.by_domain, self._dense = dict(counts), None
             self.n_in_domains = int(by_domain.sum())
         self.anywhere += change * n_members
+
+    def include(self, other: Counter) -> None:
+        """Count what another counter of the same column counts."""
+        self.anywhere += other.anywhere
+        for domain, count in other.by_domain.items():
+            self._bump(domain, count)
 
     def _bump(self, domain: int, change: int) -> None:
         self.n_in_domains += change
@@ -229,7 +236,8 @@ class TermTable(msgspec.Struct, eq=False):
     All terms in use.
 
     `mentioned` are the label values that any of them names, and as (key, None) the keys for whose presence any of them
-    asks. Only these distinguish classes. `n_mentions` is their number by key.
+    asks, each with the number of terms. Only these distinguish classes. `n_mentions` is their number by key. Namespaces
+    and their labels are mentioned too; they distinguish nothing.
     """
 
     mentioned: Tally[Mention] = msgspec.field(default_factory=Tally)
@@ -242,16 +250,20 @@ class TermTable(msgspec.Struct, eq=False):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def is_common(self, mention: Mention) -> bool:
+        """Whether many terms mention it."""
+        return self.mentioned.get(mention, 0) > COMMON
+
     def use(self, term: PeerTerm) -> tuple[TermEntry, list[Mention]]:
         """The entry of the term, used once more, and what is newly mentioned."""
         entry = self._entries.get(term)
         new: list[Mention] = []
         if entry is None:
             entry = self._entries[term] = TermEntry(term)
-            self.n_by_namespace_labels += any(part.namespace_selector is not None for part in term.parts)
+            self.n_by_namespace_labels += _reads_namespace_labels(term)
             for mention in mentions_of(term):
                 self.mentioned[mention] += 1
-                if self.mentioned[mention] == 1:
+                if self.mentioned[mention] == 1 and mention[0][:1] != "\0":
                     self.n_mentions[mention[0]] += 1
                     self.mentions_generation += 1
                     new.append(mention)
@@ -266,18 +278,26 @@ class TermTable(msgspec.Struct, eq=False):
         del self._entries[entry.term]
         if entry.matches:
             self.counted.remove(entry.term)
-        self.n_by_namespace_labels -= any(part.namespace_selector is not None for part in entry.term.parts)
+        self.n_by_namespace_labels -= _reads_namespace_labels(entry.term)
         dropped = []
         for mention in mentions_of(entry.term):
             self.mentioned[mention] -= 1
-            if not self.mentioned[mention]:
+            if self.mentioned[mention]:
+                continue
+            del self.mentioned[mention]
+            if mention[0][:1] != "\0":
                 self.mentions_generation += 1
-                del self.mentioned[mention]
                 self.n_mentions[mention[0]] -= 1
                 if not self.n_mentions[mention[0]]:
                     del self.n_mentions[mention[0]]
                 dropped.append(mention)
         return dropped
+
+
+def _reads_namespace_labels(term: PeerTerm) -> bool:
+    return any(part.namespace_selector is not None for part in term.parts) or any(
+        one.key.startswith(NAMESPACE_LABEL) for one in term.any_of
+    )
 
 
 def mentions_of(term: PeerTerm) -> Iterable[Mention]:
@@ -288,8 +308,16 @@ def mentions_of(term: PeerTerm) -> Iterable[Mention]:
     """
     found: dict[Mention, None] = {}
     for part in term.parts:
-        for requirement in part.selector.requirements if part.selector is not None else ():
-            values = requirement.values if requirement.operator in (IN, NOT_IN) else (None,)
-            found.update(((requirement.key, value), None) for value in values)
-    found.update(((one.key, value), None) for one in term.any_of for value in one.values)
+        if part.selector is not None:
+            found.update(_named_by(part.selector.requirements, ""))
+        if part.namespace_selector is not None:
+            found.update(_named_by(part.namespace_selector.requirements, NAMESPACE_LABEL))
+        found.update(((NAMESPACE, name), None) for name in part.namespaces or ())
+    found.update(_named_by(term.any_of, ""))
     return found
+
+
+def _named_by(requirements: Iterable[Requirement], prefix: str) -> Iterator[tuple[Mention, None]]:
+    for one in requirements:
+        for value in one.values if one.operator in (IN, NOT_IN) else (None,):
+            yield (prefix + one.key, value), None

@@ -14,13 +14,26 @@ from collections.abc import Iterator
 import msgspec
 
 from bayplan.caching import memoised
-from bayplan.model.labels import EVERYTHING, EXISTS, IN, NOT_IN, Labels, Requirement, Selector, requirement
+from bayplan.model.labels import (
+    DOES_NOT_EXIST,
+    EVERYTHING,
+    EXISTS,
+    IN,
+    NEGATIVE,
+    Labels,
+    Requirement,
+    Selector,
+    requirement,
+)
 from bayplan.model.semantics import Semantics
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 TARGET = "\0target"  # the topology in which every target is a domain of its own, with or without a label
+# What a term may select by besides labels has keys of its own, so that it can be read like a label.
+NAMESPACE = "\0namespace"  # the key whose value is the workload's namespace
+NAMESPACE_LABEL = "\0namespace/"  # begins the keys of the labels of that namespace
 # The API server sets this label on every namespace, so requiring it excludes none.
 _IN_EVERY_NAMESPACE = Requirement("kubernetes.io/metadata.name", EXISTS)
 
@@ -87,7 +100,7 @@ class PeerTerm(msgspec.Struct, frozen=True, cache_hash=True):
     A workload counts if its labels match every selector, its namespace is listed or matches the namespace selector and
     is not excluded, and it is not terminating (unless terminating workloads count). Several parts form a conjunction:
     kube-scheduler requires one pod that meets all required affinity terms. At least one of `any_of` must hold too, if
-    there are any.
+    there are any; those whose key begins with `NAMESPACE_LABEL` are about the labels of the namespace.
     """
 
     parts: tuple[TermPart, ...]
@@ -100,7 +113,7 @@ class PeerTerm(msgspec.Struct, frozen=True, cache_hash=True):
         for part in self.parts:  # a loop, because a generator costs more than most matches
             if not part.matches(labels, namespace, namespace_labels):
                 return False
-        return not self.any_of or any(one.matches(labels) for one in self.any_of)
+        return not self.any_of or any(_is_met(one, labels, namespace_labels) for one in self.any_of)
 
 
 class ResolvedTerm(msgspec.Struct, frozen=True):
@@ -170,9 +183,16 @@ def _selected_by(term: PodTerm, namespace: str, semantics: Semantics, *, exclude
     return TermPart(term.selector, tuple(sorted(set(listed or ()))), selector, excluded_namespaces)
 
 
+def _is_met(one: Requirement, labels: Labels, namespace_labels: Labels) -> bool:
+    if one.key.startswith(NAMESPACE_LABEL):
+        one = msgspec.structs.replace(one, key=one.key.removeprefix(NAMESPACE_LABEL))
+        return one.matches(namespace_labels)
+    return one.matches(labels)
+
+
 class ExcludedValues(msgspec.Struct, frozen=True):
     """
-    What a term with `NotIn` requirements excludes.
+    What a term with `NotIn` and `DoesNotExist` requirements excludes.
 
     `base` is the term without these requirements. It matches what the term matches, and what `complement` matches.
     """
@@ -181,29 +201,57 @@ class ExcludedValues(msgspec.Struct, frozen=True):
     complement: PeerTerm
 
     @property
-    def labels(self) -> Iterator[tuple[str, str]]:
-        """The labels of which each is enough to be excluded."""
-        return ((one.key, value) for one in self.complement.any_of for value in one.values)
+    def labels(self) -> Iterator[tuple[str, str | None]]:
+        """The labels of which each is enough to be excluded, with their values; None for any value."""
+        return (
+            (one.key, value)
+            for one in self.complement.any_of
+            for value in ((None,) if one.operator == EXISTS else one.values)
+        )
 
 
 @memoised(16384)
 def excluded_values(term: PeerTerm) -> ExcludedValues | None:
-    """What the term excludes; None if it has no `NotIn` requirement."""
-    excluded: dict[str, set[str]] = {}
+    """
+    What the term excludes by labels of workloads and of namespaces; None if it excludes nothing.
+
+    A term that lists namespaces beside a selector of others keeps what the selector excludes, because the listed ones
+    are in its scope all the same.
+    """
+    excluded: list[tuple[str, Requirement]] = []
     parts = []
     for part in term.parts:
-        requirements = part.selector.requirements if part.selector is not None else ()
-        others = [one for one in requirements if one.operator != NOT_IN]
-        for one in requirements:
-            if one.operator == NOT_IN:
-                excluded.setdefault(one.key, set()).update(one.values)
-        selector = part.selector if len(others) == len(requirements) else Selector(tuple(others))
-        parts.append(msgspec.structs.replace(part, selector=selector))
+        selector, namespaces, of_namespace = part.selector, part.namespaces, part.namespace_selector
+        if selector is not None:
+            excluded += [(one.key, one) for one in selector.requirements if one.operator in NEGATIVE]
+            selector = _positive(selector)
+        if of_namespace is not None and namespaces == ():
+            negative = [one for one in of_namespace.requirements if one.operator in NEGATIVE]
+            excluded += [(NAMESPACE_LABEL + one.key, one) for one in negative]
+            of_namespace = _positive(of_namespace)
+            if not of_namespace.requirements:  # as it is written where all namespaces are meant
+                namespaces = of_namespace = None
+        parts.append(TermPart(selector, namespaces, of_namespace, part.excluded_namespaces))
     if not excluded or term.any_of:
         return None
     base = PeerTerm(tuple(parts), term.counts_terminating)
-    any_of = tuple([requirement(key, IN, values) for key, values in sorted(excluded.items())])
-    return ExcludedValues(base, msgspec.structs.replace(base, any_of=any_of))
+    return ExcludedValues(base, msgspec.structs.replace(base, any_of=_any_of(excluded)))
+
+
+def _positive(selector: Selector) -> Selector:
+    others = tuple([one for one in selector.requirements if one.operator not in NEGATIVE])
+    return selector if len(others) == len(selector.requirements) else Selector(others)
+
+
+def _any_of(excluded: list[tuple[str, Requirement]]) -> tuple[Requirement, ...]:
+    """The requirements of which the excluded workloads meet at least one, at most one for each key."""
+    absent = {key for key, one in excluded if one.operator == DOES_NOT_EXIST}
+    values: dict[str, set[str]] = {}
+    for key, one in excluded:
+        if key not in absent:
+            values.setdefault(key, set()).update(one.values)
+    found = [requirement(key, EXISTS) for key in absent]
+    return tuple(sorted([*found, *(requirement(key, IN, some) for key, some in values.items())]))
 
 
 def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:

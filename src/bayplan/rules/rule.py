@@ -206,6 +206,11 @@ class Rule(ABC, Generic[Part, State]):
         del state, index, at
         return None
 
+    def has_scores(self, state: State) -> bool:
+        """Whether a score is shown where `score` gives one; False if it is zero for want of anything to score by."""
+        del state
+        return True
+
     def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
         """A raw score, or an array of them, brought to 0..100; called only if the rule is scaled `BY_EXTREMES`."""
         del lowest, highest

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from bayplan.caching import BoundedCache
+from bayplan.indexing import term_sums
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.owner_rules import OwnerRule, Role
@@ -20,7 +21,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import Reach, TermEntry
 from bayplan.model.reasons import Codes, DocumentedReason, Scores
-from bayplan.model.terms import PeerTerm, excluded_values, resolve
+from bayplan.model.terms import PeerTerm, resolve
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.inter_pod_affinity import evidence, preemption, remedies
@@ -119,6 +120,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
         peer_index, semantics, labels = index.peer_index, index.semantics, dict(part.labels)
         held: dict[PeerTerm, TermEntry] = {}
+        summands: dict[PeerTerm, list[tuple[PeerTerm, int]]] = {}  # required terms share their conjunction
 
         def hold(term: PeerTerm) -> TermEntry:
             if term not in held:
@@ -126,10 +128,13 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             return held[term]
 
         def reach(term: PeerTerm, keys: tuple[str, ...]) -> Reach:
-            excluded = excluded_values(term)
-            found = peer_index.match_reach(hold(term if excluded is None else excluded.base), keys)
-            if excluded is not None:
-                found.others = ((peer_index.match_reach(hold(excluded.complement), keys).counter, -1),)
+            if term not in summands:
+                summands[term] = term_sums.summands(term, peer_index.terms.is_common)
+            counters = []
+            for summand, sign in summands[term]:
+                found = peer_index.match_reach(hold(summand), keys)
+                counters.append((found.counter, sign))
+            found.counter, found.others = counters[0][0], tuple(counters[1:])
             return found
 
         own = resolve(part.affinity, part.namespace, semantics, incoming=True)
@@ -279,6 +284,11 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
                 rule, only = existing.rule, existing.matches.counts(ALL) - existing.rule.self_matching <= 0
                 raw += self._weight_of(rule) * existing.owners.counts(at, only=only)
         return raw
+
+    def has_scores(self, state: InterPodAffinityState) -> bool:
+        # A family of terms is read even if all of them exclude the pod, since one that does not may join it.
+        is_scored = any(existing.owners.anywhere for existing in state.existing_scores)
+        return bool(is_scored or state.preferred_affinity or state.preferred_anti_affinity)
 
     def scaled(self, raw: Raw, lowest: int, highest: int) -> Raw:
         """The one float expression of the plugin, truncated as Go converts."""

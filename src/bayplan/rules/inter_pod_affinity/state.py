@@ -174,6 +174,7 @@ def has_few_domains(state: InterPodAffinityState) -> bool:
     n_domains = 0
     for reach in reaches_of(state):
         n_domains += len(reach.counter.by_domain)
+        n_domains += sum([len(counter.by_domain) for counter, sign in reach.others if sign > 0])
         if n_domains > MAX_FEW_DOMAINS or len(reach.columns) > 1 or reach.columns[0].further:
             return False
     return True
