@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from bayplan.enforcing import bind_review
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, targets
 from bayplan.model.semantics import DESIGN, UPSTREAM
@@ -38,7 +39,8 @@ def index_of(*placed, semantics=UPSTREAM):
 
 
 def broken(pod, node, *placed, semantics=UPSTREAM):
-    return [str(found) for found in bind_review.broken_rules(pod, node, index_of(*placed, semantics=semantics))]
+    found = bind_review.broken_rules(pod, node, index_of(*placed, semantics=semantics))
+    return [rule.text(PeerNames()) for rule in found]
 
 
 PATH = f"metadata.annotations[bayplan.io/affinity].%s.{RUNNING}[0]"

@@ -9,6 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.live import explain_endpoint
 from bayplan.live.cluster_writer import RejectedError
 from bayplan.live.explain_endpoint import ExplainEndpoint
@@ -28,7 +29,7 @@ def cluster():
     return simulation
 
 
-def endpoint_of(cluster):
+def endpoint_of(cluster, names=PeerNames(show_all=True)):
     rules = profiles.pod_rules()
 
     async def find_pod(namespace, name):
@@ -40,7 +41,12 @@ def endpoint_of(cluster):
 
     state = cluster.state
     return ExplainEndpoint(
-        state.index, {"bayplan": rules}, find_pod, state.spread_context.current, state.queue.nominations.competing_with
+        state.index,
+        {"bayplan": rules},
+        find_pod,
+        state.spread_context.current,
+        state.queue.nominations.competing_with,
+        names=names,
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from bayplan.enforcing import pod_guard
 from bayplan.errors import ClusterError, InputError
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.mapping import pods
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
@@ -61,6 +62,7 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     own_namespace: str = "bayplan-system"
     charge: Literal["largest", "average"] = "largest"
     quota: str = "bayplan-quota"
+    names: PeerNames = PeerNames()
 
 
 class _Binding(ApiObject):
@@ -72,7 +74,7 @@ class AdmissionHandler:
 
     def __init__(self, settings: AdmissionSettings, view: ClusterView | None = None) -> None:
         self._settings, self._view = settings, view
-        self._binds = None if view is None else BindReviewer(view)
+        self._binds = None if view is None else BindReviewer(view, settings.names)
         self._quota = None if view is None else QuotaReviewer(view, settings.charge, settings.quota)
 
     async def validate(self, request: AdmissionRequest) -> AdmissionResponse:
