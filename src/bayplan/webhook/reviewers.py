@@ -115,7 +115,7 @@ class QuotaReviewer:
         return message
 
     def _exclusion(self, workload: Workload) -> object:
-        return quota.exclusion_of(workload.needs.affinity, workload.namespace, self._view.index.semantics)
+        return self._charger.exclusion(workload.needs.affinity, workload.namespace)
 
     def _charges(self, namespace: str, pending: Iterable[Workload]) -> list[Charge]:
         """Return the charges of a namespace: for bound pods, pending pods and pods just admitted."""
