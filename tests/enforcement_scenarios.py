@@ -4,7 +4,7 @@ Enforcement scenarios: timelines of rules that break while pods run, from `scena
 `nodes`, `pods` and `namespaces` are shorthand as in other scenarios, and every pod is on a node. Each of the `steps` changes
 something at a time in seconds and lists what is broken then, which pods are evicted, and which are spared and why. What is
 not listed is expected not to be: a step without `broken` expects that no rule is broken. An evicted pod is terminating until
-it is in the `ends` of a step. With the setting `dryRun` nothing is evicted, and `wouldGo` lists the victims.
+it is in the `ends` of a step. `withheld` lists the pods that a rule may not evict, by its owner. With the setting `dryRun` nothing is evicted, and `wouldGo` lists the victims.
 
 A misspelt key, a pod that does not exist or a time that decreases is rejected.
 """
@@ -35,9 +35,28 @@ from scenarios import InvalidScenarioError, check_keys
 FOLDER = scenarios.FOLDER / "enforcement"
 SCENE = {"about", "nodes", "pods", "namespaces", "budgets", "options", "settings", "steps"}
 OPTIONS = {"semantics", "daemonNamespaces"}
-SETTINGS = {"affinityGrace", "antiAffinityGrace", "perMinute", "atOnce", "retryAfter", "onlyIfPlaceable", "dryRun"}
-CHANGES = {"starts", "ends", "relabel", "relabelNodes", "relabelNamespaces", "nodesGone", "budgets", "enforce"}
-EXPECTATION = {"broken", "evicted", "wouldGo", "spared", "waiting"}
+SETTINGS = {
+    "affinityGrace",
+    "antiAffinityGrace",
+    "perMinute",
+    "atOnce",
+    "retryAfter",
+    "onlyIfPlaceable",
+    "dryRun",
+    "granted",
+}
+CHANGES = {
+    "starts",
+    "ends",
+    "relabel",
+    "annotate",
+    "relabelNodes",
+    "relabelNamespaces",
+    "nodesGone",
+    "budgets",
+    "enforce",
+}
+EXPECTATION = {"broken", "evicted", "wouldGo", "spared", "waiting", "withheld"}
 BUDGET = {"selector", "allowed"}
 
 
@@ -77,8 +96,8 @@ def check(scene):
 
 
 def named(step):
-    broken = step.get("broken") or {}
-    lists = [step.get(key) or [] for key in ("ends", "relabel", "evicted", "wouldGo", "spared", "waiting")]
+    broken = {**(step.get("broken") or {}), **(step.get("withheld") or {})}
+    lists = [step.get(key) or [] for key in ("ends", "relabel", "annotate", "evicted", "wouldGo", "spared", "waiting")]
     return [
         *(each for names in lists for each in names),
         *broken,
@@ -107,16 +126,18 @@ class Timeline:
             self.start(name)
         given = {snake(key): value for key, value in (scene.get("settings") or {}).items()}
         self.dry_run = given.pop("dry_run", False)
-        self.settings = EnforcementSettings(**given)
+        self.settings = EnforcementSettings(**{**given, "granted": frozenset(given.get("granted", ()))})
         self.enforcer = Enforcer(self.settings)
-        self.tracker = ViolationTracker(self.index)
+        self.tracker = ViolationTracker(self.index, self.settings.granted)
 
     def run(self):
         """(time, expectation, violations by the reference implementation, result) for each step."""
         for step in self.scene["steps"]:
             self.change(step)
             by_reference = self.violations_by_reference()  # before the evictions of this step
-            expected = {key: step.get(key) or ({} if key in ("broken", "spared") else []) for key in EXPECTATION}
+            expected = {
+                key: step.get(key) or ({} if key in ("broken", "spared", "withheld") else []) for key in EXPECTATION
+            }
             yield step["at"], expected, by_reference, self.evaluate(step["at"])
 
     # Changing
@@ -132,6 +153,9 @@ class Timeline:
         for name, labels in (step.get("relabel") or {}).items():
             self.scene["pods"][name]["labels"] = labels
             self.manifests[name]["metadata"]["labels"] = labels
+            self.index.replace(workload(self.manifests[name]))
+        for name, annotations in (step.get("annotate") or {}).items():
+            self.manifests[name]["metadata"]["annotations"] = annotations
             self.index.replace(workload(self.manifests[name]))
         for name, labels in (step.get("relabelNodes") or {}).items():
             self.scene["nodes"][name]["labels"] = labels
@@ -187,6 +211,7 @@ class Timeline:
             "wouldGo": [short(eviction.victim) for eviction in plan.evict] if self.dry_run else [],
             "spared": spared,
             "waiting": waiting,
+            "withheld": {short(one.violation.owner): sorted(map(short, one.peers)) for one in plan.withheld},
         }
 
     def terminate(self, name):

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from bayplan.enforcing import bind_review
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, targets
 from bayplan.model.semantics import DESIGN, UPSTREAM
@@ -38,7 +39,8 @@ def index_of(*placed, semantics=UPSTREAM):
 
 
 def broken(pod, node, *placed, semantics=UPSTREAM):
-    return [str(found) for found in bind_review.broken_rules(pod, node, index_of(*placed, semantics=semantics))]
+    found = bind_review.broken_rules(pod, node, index_of(*placed, semantics=semantics))
+    return [rule.text(PeerNames()) for rule in found]
 
 
 PATH = f"metadata.annotations[bayplan.io/affinity].%s.{RUNNING}[0]"
@@ -116,3 +118,12 @@ def test_daemons_neither_block_nor_are_blocked_in_the_design_semantics():
     assert broken(workload("p", "web", all_pods), "n1", (agent, "n1"), semantics=UPSTREAM)
     assert not broken(workload("p", "web", all_pods), "n1", (agent, "n1"), semantics=DESIGN)
     assert not broken(agent, "n1", (workload("p", "web", all_pods), "n1"), semantics=DESIGN)
+
+
+@pytest.mark.parametrize(
+    "names, shown", [(PeerNames(), "a pod of another namespace"), (PeerNames(show_all=True), "bank/vault")]
+)
+def test_pods_of_other_namespaces_are_named_only_if_configured(names, shown):
+    vault = msgspec.structs.replace(workload("vault", "db", rule("web", namespaces=("shop",))), namespace="bank")
+    (found,) = bind_review.broken_rules(workload("p", "web"), "n1", index_of((vault, "n1")))
+    assert found.text(names).endswith(f" of {shown} rejects app=web in namespace shop on its node, and n1 has shop/p")

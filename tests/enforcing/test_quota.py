@@ -92,6 +92,10 @@ def test_the_examples_of_the_design(pod, largest, average, when):
     assert charged(exclusive(when=when, **pod), "average") == pytest.approx(average)
 
 
+def expression(key, operator, *values):
+    return {"matchExpressions": [{"key": key, "operator": operator, **({"values": list(values)} if values else {})}]}
+
+
 def changed(**fields):
     pod = exclusive("zone")
     pod["spec"]["affinity"]["podAntiAffinity"][REQUIRED][0].update(fields)
@@ -105,12 +109,30 @@ def changed(**fields):
     (changed(namespaceSelector=None), None, None),
     (changed(namespaceSelector=None, namespaces=[]), None, (18, 68)),
     (changed(namespaceSelector={"matchLabels": {"team": "a"}}), None, None),
+    (changed(labelSelector=expression("never-set", "DoesNotExist")), (18, 68), (18, 68)),
+    (changed(labelSelector=expression("app", "NotIn", "nobody")), (18, 68), (18, 68)),
+    (changed(labelSelector=expression("app", "Exists")), None, None),
+    (changed(namespaceSelector=expression("kubernetes.io/metadata.name", "Exists")), (18, 68), (18, 68)),
+    (changed(namespaceSelector=expression("never-set", "DoesNotExist")), (18, 68), (18, 68)),
+    (changed(namespaceSelector=expression("team", "Exists")), None, None),
     (changed(tolerateNamespaces=["kube-system"]), (18, 68), (18, 68)),
     (exclusive("zone", namespace="kube-system"), (18, 68), None),  # the rule of a daemon excludes no pods
 ])  # fmt: skip
 def test_only_pods_that_exclude_all_others_are_charged(pod, upstream, design):
     assert charged(pod, semantics=UPSTREAM) == upstream
     assert charged(pod, semantics=DESIGN) == design
+
+
+def test_a_list_of_all_namespaces_that_exist_is_charged():
+    listed = changed(namespaceSelector=None, namespaces=["a", "b", "c"])
+    found = situation(pod=listed)
+    charger = Charger(found.index)
+    assert charger.pending(found.workload) is None
+    for name in ("a", "b", "c", "research", "kube-system"):
+        found.index.set_namespace(name, {})
+    assert charger.pending(found.workload).exclusion.keys == ("zone",)
+    found.index.set_namespace("d", {})
+    assert charger.pending(found.workload) is None
 
 
 def test_rules_over_several_keys_are_charged_for_the_union_of_domains():

@@ -10,6 +10,7 @@ import json
 import pathlib
 from random import Random
 
+import msgspec
 import pytest
 import yaml
 
@@ -102,15 +103,40 @@ TERMS = [
     "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}]}, topologyKey: zone}",
     "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}, topologyKey: zone}",
     "{labelSelector: {}, namespaceSelector: {matchLabels: {a: b}, matchExpressions: [{key: team, operator: DoesNotExist}]}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}, {key: x, operator: DoesNotExist}]}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}, {key: x, operator: NotIn, values: [a]}]}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [a]}, {key: x, operator: NotIn, values: [a]}]}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: DoesNotExist}]}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [a, b]}]}, topologyKey: zone}",
+    "{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}, {key: x, operator: Exists}]}, topologyKey: zone}",
+    "{labelSelector: {}, namespaces: [a], namespaceSelector: {matchExpressions: [{key: x, operator: DoesNotExist}, {key: y, operator: Exists}]}, topologyKey: zone}",
 ]  # fmt: skip
 
 
-async def test_terms_are_reviewed_as_by_validate(guarded):
+async def review_all_terms(guarded, semantics):
     for text in TERMS:
         obj = pod(term(text))
-        ours = pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), UPSTREAM, GuardSettings()).causes
+        ours = pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), semantics, GuardSettings()).causes
         message = await rejection(guarded, obj)
         assert BEYOND in message if ours else not message, text
+
+
+async def test_terms_are_reviewed_as_by_validate(guarded):
+    await review_all_terms(guarded, UPSTREAM)
+
+
+async def test_terms_are_reviewed_as_by_validate_where_negative_selectors_mean_what_they_say(guarded):
+    negative = pod(term("{labelSelector: {}, namespaceSelector: {matchExpressions: "
+                        "[{key: kubernetes.io/metadata.name, operator: DoesNotExist}]}, topologyKey: zone}"))  # fmt: skip
+    assert BEYOND in await rejection(guarded, negative)
+    await edit(guarded, negativeSelectorsMeanAll="false")
+
+    async def admitted():
+        return not await rejection(guarded, negative)
+
+    await wait_for(admitted)
+    as_written = msgspec.structs.replace(UPSTREAM, negative_namespace_selector_matches_all=False)
+    await review_all_terms(guarded, as_written)
 
 
 async def test_templates_too(guarded):

@@ -55,13 +55,23 @@ class Simulation:
         )
 
     def add_pod(
-        self, name, *, labels=None, cpu=None, scheduler="bayplan", priority=0, node="", annotations=None, **spec
+        self,
+        name,
+        *,
+        namespace="web",
+        labels=None,
+        cpu=None,
+        scheduler="bayplan",
+        priority=0,
+        node="",
+        annotations=None,
+        **spec,
     ):
         self.serial += 1
         requests = {"cpu": cpu} if cpu else {}
         written = {
             "metadata": {
-                "namespace": "web",
+                "namespace": namespace,
                 "name": name,
                 "uid": f"uid-{self.serial}",
                 "labels": labels or {},
@@ -76,8 +86,11 @@ class Simulation:
                 **spec,
             },
         }
-        self.pods[f"web/{name}"] = written
-        self.report(name)
+        self.pods[f"{namespace}/{name}"] = written
+        self.report(name, namespace)
+
+    def add_namespace(self, name, **labels):
+        self._put("namespaces", {"metadata": {"name": name, "labels": labels}})
 
     def add_budget(self, name, labels, allowed):
         self.state.put_budget(
@@ -147,13 +160,13 @@ class Simulation:
         self.pods[f"web/{name}"]["spec"].update(spec)
         self.report(name)
 
-    def remove_pod(self, name):
-        gone = self.pods.pop(f"web/{name}")
-        self.state.drop_pod(f"web/{name}", gone["metadata"]["uid"])
+    def remove_pod(self, name, namespace="web"):
+        gone = self.pods.pop(f"{namespace}/{name}")
+        self.state.drop_pod(f"{namespace}/{name}", gone["metadata"]["uid"])
         self.scheduler.changed()
 
-    def report(self, name):
-        self.state.put_pod(convert(self.pods[f"web/{name}"], Pod))
+    def report(self, name, namespace="web"):
+        self.state.put_pod(convert(self.pods[f"{namespace}/{name}"], Pod))
         self.scheduler.changed()
 
     async def settle(self, seconds=0.0):
@@ -201,7 +214,7 @@ class Simulation:
             raise RejectedError("it has a node already")
         found["spec"]["nodeName"] = node
         self.binds.append((pod.name, node))
-        self.report(pod.name)
+        self.report(pod.name, pod.namespace)
 
     async def node_of(self, pod):
         return self._find(pod)["spec"]["nodeName"]
@@ -215,12 +228,12 @@ class Simulation:
         found.update({name: value for name, value in status.items() if value is not None})
         for name in [name for name, value in status.items() if value is None]:
             found.pop(name, None)
-        self.report(pod.name)
+        self.report(pod.name, pod.namespace)
 
     async def delete(self, pod):
         self._find(pod)
         self.deleted.append(pod.name)
-        self.remove_pod(pod.name)
+        self.remove_pod(pod.name, pod.namespace)
 
     async def evict(self, pod):
         await self.delete(pod)

@@ -9,6 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.live import explain_endpoint
 from bayplan.live.cluster_writer import RejectedError
 from bayplan.live.explain_endpoint import ExplainEndpoint
@@ -28,7 +29,7 @@ def cluster():
     return simulation
 
 
-def endpoint_of(cluster):
+def endpoint_of(cluster, *, show_all=True):
     rules = profiles.pod_rules()
 
     async def find_pod(namespace, name):
@@ -40,7 +41,12 @@ def endpoint_of(cluster):
 
     state = cluster.state
     return ExplainEndpoint(
-        state.index, {"bayplan": rules}, find_pod, state.spread_context.current, state.queue.nominations.competing_with
+        state.index,
+        {"bayplan": rules},
+        find_pod,
+        state.spread_context.current,
+        state.queue.nominations.competing_with,
+        names=PeerNames(show_all=show_all),
     )
 
 
@@ -86,6 +92,24 @@ async def test_a_bound_pod_is_explained_as_its_controller_would_recreate_it(clus
     assert (alone["current"], alone["target"]) == ("n0", "large")
     assert spread["current"] == "n0"
     assert spread["target"] in ("n0", "n1", "n2")
+
+
+async def test_pods_of_other_namespaces_are_named_only_if_configured(cluster):
+    for i in range(3):
+        cluster.add_pod(f"vault-{i}", namespace="bank", labels={"app": "web"}, node=f"n{i}")
+    term = {"labelSelector": {}, "namespaces": ["bank"], "topologyKey": "kubernetes.io/hostname"}
+    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    cluster.add_pod("new", affinity=alone)
+    await cluster.settle()
+    async with client_of(endpoint_of(cluster, show_all=False)) as client:
+        hidden = await asked(client, "web/new")
+    async with client_of(endpoint_of(cluster)) as client:
+        shown = await asked(client, "web/new")
+    assert "vault" not in json.dumps(hidden)
+    assert hidden["verdicts"]["n0"]["failures"][0]["peers"] == ["a pod of another namespace"]
+    assert "move a pod of another namespace away" in [fix["change"] for fix in hidden["fixes"]]
+    assert shown["verdicts"]["n0"]["failures"][0]["peers"] == ["bank/vault-0"]
+    assert hidden["message"] == shown["message"]
 
 
 async def test_the_copy_follows_the_cluster(cluster):

@@ -61,3 +61,46 @@ def test_only_a_controller_recreates_a_pod(owner, is_recreated):
     moves = PodMoves(cluster.LoadedCluster(index, [], pods.EMPTY_SPREAD_CONTEXT, []), profiles.pod_rules())
     assert moves.is_recreated("shop/web-1") is is_recreated
     assert not moves.is_recreated("shop/unknown")
+
+
+@pytest.mark.parametrize("granted, label, moved", [
+    ((), "", []),
+    (("lab",), "", ["shop/web"]),
+    ((), "lab", ["shop/web"]),
+    ((), "other", []),
+])  # fmt: skip
+def test_preferred_terms_of_other_namespaces_move_pods_only_with_consent(granted, label, moved, tmp_path):
+    """A tenant that cannot move itself prefers not to be near any pod of any namespace."""
+    term = "{labelSelector: {}, namespaceSelector: {}, topologyKey: kubernetes.io/hostname}"
+    (tmp_path / "cluster.yaml").write_text(f"""
+apiVersion: v1
+kind: List
+items:
+- {{apiVersion: v1, kind: Namespace, metadata: {{name: shop, labels: {{bayplan.io/evictable-by: "{label}"}}}}}}
+- {{apiVersion: v1, kind: Namespace, metadata: {{name: lab}}}}
+- apiVersion: v1
+  kind: Node
+  metadata: {{name: a, labels: {{kubernetes.io/hostname: a}}}}
+  status: {{allocatable: {{cpu: 4, memory: 8Gi, pods: 10}}}}
+- apiVersion: v1
+  kind: Node
+  metadata: {{name: b, labels: {{kubernetes.io/hostname: b}}}}
+  status: {{allocatable: {{cpu: 4, memory: 8Gi, pods: 10}}}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {{name: tenant, namespace: lab}}
+  spec:
+    nodeName: a
+    nodeSelector: {{kubernetes.io/hostname: a}}
+    containers: [{{name: c, image: i}}]
+    affinity:
+      podAntiAffinity:
+        preferredDuringSchedulingIgnoredDuringExecution: [{{weight: 100, podAffinityTerm: {term}}}]
+- apiVersion: v1
+  kind: Pod
+  metadata: {{name: web, namespace: shop}}
+  spec: {{nodeName: a, containers: [{{name: c, image: i}}]}}
+""")
+    loaded = cluster.load(ReadOptions([str(tmp_path)]))
+    plan = PodMoves(loaded, profiles.pod_rules(), frozenset(granted)).plan(ANY)
+    assert [move.workload for move in plan.moves] == moved

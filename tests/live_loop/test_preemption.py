@@ -1,5 +1,7 @@
 """Preemption as the running scheduler carries it out, on a cluster in memory."""
 
+import logging
+
 import pytest
 
 from bayplan.live.cluster_writer import DryRunWriter, PodRef, UnknownOutcomeError
@@ -247,3 +249,14 @@ async def test_a_dry_run_only_logs_that_a_nomination_would_be_cleared(caplog):
     caplog.set_level("INFO", "bayplan")
     await DryRunWriter().patch_status(PodRef("web", "middle", "uid-1"), {"nominatedNodeName": None})
     assert "would patch the status" in caplog.text
+
+
+async def test_a_preemption_is_logged_with_its_victims(cluster, caplog):
+    caplog.set_level(logging.INFO, logger="bayplan.preemption")
+    cluster.add_pod("small", cpu="4", node="one")
+    cluster.add_pod("large", cpu="4", priority=10)
+    await cluster.settle()
+    found = [record for record in caplog.records if record.name == "bayplan.preemption"]
+    assert [(one.levelname, one.message, one.pod, one.victims) for one in found] == [
+        ("INFO", "preempting", "web/large", ["web/small"])
+    ]

@@ -41,6 +41,12 @@ class BreakingCluster:
             "options": self.options,
         }
 
+    def consents(self, rule_namespace, victim_namespace):
+        """Whether a rule of one namespace may evict pods of the other."""
+        named = self.namespaces.get(victim_namespace, {}).get("bayplan.io/evictable-by", "").split("_")
+        across = self.index.semantics.evict_across_namespaces or rule_namespace == victim_namespace
+        return across or "ANY" in named or rule_namespace in named
+
     @staticmethod
     def workload(pod):
         return _workload(pod)
@@ -105,7 +111,8 @@ class BreakingCluster:
 
     def relabel_namespace(self):
         name = self.chance.choice(NAMESPACES)
-        labels = self.chance.choice([None, {}, {"team": "a"}, {"team": "b"}])
+        consenting = {"team": "a", "bayplan.io/evictable-by": self.chance.choice(["ANY", "default", "other_team-a"])}
+        labels = self.chance.choice([None, {}, {"team": "a"}, {"team": "b"}, consenting])
         self.namespaces.pop(name, None)
         if labels is not None:
             self.namespaces[name] = labels

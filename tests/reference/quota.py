@@ -2,12 +2,8 @@
 
 from math import ceil
 
-from reference import node_affinity, objects
-from reference.selecting import selects_all
-
-UNKNOWN_NAMESPACE = "unknown-namespace"
-# Without a label, and with each value that random selectors use: a term that selects all of these selects every one.
-LABELS = [{"kubernetes.io/metadata.name": UNKNOWN_NAMESPACE, **team} for team in ({}, {"team": "a"}, {"team": "b"})]
+from reference import node_affinity, objects, selecting
+from reference.guard import NEW_LABELS, NEW_NAMESPACE
 
 
 def charges(question, semantics, charge="largest"):
@@ -17,17 +13,29 @@ def charges(question, semantics, charge="largest"):
     on_nodes = [pod for node in cluster.nodes for pod in node.pods]
     found = {}
     for pod in [*on_nodes, *waiting]:
-        terms = [term for term in pod.terms.anti_required if selects_every_pod(term, semantics)]
-        if not terms or pod.namespace in semantics.daemon_namespaces:
+        keys = exclusive_keys(pod, cluster, semantics)
+        if not keys or pod.namespace in semantics.daemon_namespaces:
             continue
-        blocked = [blocks(terms, node, cluster.nodes, semantics) for node in possible_nodes(pod, cluster.nodes)]
+        blocked = [blocks(keys, node, cluster.nodes) for node in possible_nodes(pod, cluster.nodes)]
         found[f"{pod.namespace}/{pod.name}"] = combined([b for b in blocked if b], charge)
     return found
 
 
-def selects_every_pod(term, semantics):
-    everywhere = all(term._looks_into(UNKNOWN_NAMESPACE, labels, semantics, False) for labels in LABELS)
-    return everywhere and selects_all(term.selector)
+def exclusive_keys(pod, cluster, semantics):
+    """
+    The keys over which all pods without labels are excluded, in each namespace that could exist or in nine of ten that
+    exist, at least three, beside the pod's own and those of the system.
+    """
+    terms = [term for term in pod.terms.anti_required if selecting.selects(term.selector, {})]
+    others = {n: labels for n, labels in cluster.namespaces.items() if n != pod.namespace and not n.startswith("kube-")}
+    found = []
+    for key in sorted({key for term in terms for key in term.keys(semantics)}):
+        same = [term for term in terms if key in term.keys(semantics)]
+        open_ended = any(term._looks_into(NEW_NAMESPACE, NEW_LABELS, semantics, False) for term in same)
+        reached = [n for n in others if any(term._looks_into(n, others[n], semantics, False) for term in same)]
+        if open_ended or (len(others) >= 3 and len(reached) >= 0.9 * len(others)):
+            found.append(key)
+    return found
 
 
 def possible_nodes(pod, nodes):
@@ -36,9 +44,9 @@ def possible_nodes(pod, nodes):
     return [node for node in nodes if node_affinity.matches_pod(pod, node)] or nodes
 
 
-def blocks(terms, here, nodes, semantics):
+def blocks(keys, here, nodes):
     """The names of the nodes that share a domain with this one, and what they offer."""
-    domains = [domain for term in terms for domain in term.domains(here, semantics)]
+    domains = [(key, here.labels[key]) for key in keys if key in here.labels]
     shared = [node for node in nodes if any(node.labels.get(key) == value for key, value in domains)]
     offered = {}
     for node in shared:

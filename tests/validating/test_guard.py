@@ -18,8 +18,8 @@ EVERYWHERE = "{labelSelector: {}, namespaceSelector: {}, topologyKey: zone}"
 DEFAULT = GuardSettings()
 
 
-def verdict(obj, semantics=UPSTREAM, settings=DEFAULT, requester=pod_guard.NO_REQUESTER):
-    return pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), semantics, settings, requester)
+def verdict(obj, semantics=UPSTREAM, settings=DEFAULT, requester=pod_guard.NO_REQUESTER, **more):
+    return pod_guard.guard_verdict(pod_guard.read_pod_like(obj, "default"), semantics, settings, requester, **more)
 
 
 def causes_of(obj, *how, **more):
@@ -43,8 +43,15 @@ def term(text, when=objects.REQUIRED, affinity_kind=ANTI):
     ("{labelSelector: {}, namespaceSelector: {matchLabels: {team: a}}, topologyKey: zone}", False, False),
     # Every namespace has this label.
     ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}]}, topologyKey: zone}", True, True),
-    # A bug of kube-scheduler matches every namespace.
-    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}, topologyKey: zone}", True, False),
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}, topologyKey: zone}", True, True),
+    # A namespace that is created without further labels is selected.
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}, {key: x, operator: DoesNotExist}]}, topologyKey: zone}", True, True),
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}, {key: x, operator: NotIn, values: [a]}]}, topologyKey: zone}", True, True),
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [a]}]}, topologyKey: zone}", True, True),
+    ("{labelSelector: {}, namespaces: [a], namespaceSelector: {matchExpressions: [{key: x, operator: DoesNotExist}]}, topologyKey: zone}", True, True),
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [a, b]}]}, topologyKey: zone}", False, False),
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: DoesNotExist}, {key: x, operator: Exists}]}, topologyKey: zone}", False, False),
+    ("{labelSelector: {}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}, {key: x, operator: Exists}]}, topologyKey: zone}", False, False),
     ("{labelSelector: {}, namespaceSelector: {}, topologyKey: zone, limit: 3, tolerateNamespaces: [kube-system]}", True, True),
 ])  # fmt: skip
 @pytest.mark.parametrize("when", [objects.REQUIRED, objects.DURING_EXECUTION])
@@ -52,6 +59,62 @@ def test_required_anti_affinity_across_all_namespaces_is_limited_to_a_node(text,
     path = f"spec.affinity.{ANTI}.{when}[0].topologyKey"
     for semantics, rejected in ((UPSTREAM, upstream), (DESIGN, design)):
         assert causes_of(term(text, when), semantics) == ([f"{path}: {BEYOND}"] if rejected else [])
+
+
+EXISTING = {
+    "default": {},
+    "kube-system": {},
+    **{f"n{i}": {"managed": "yes", "team": "ab"[i % 2], "index": str(i)} for i in range(20)},
+}
+
+
+def named(*numbers, key="zone"):
+    return f"{{labelSelector: {{}}, namespaces: [{', '.join(f'n{i}' for i in numbers)}], topologyKey: {key}}}"
+
+
+def selecting(expression, key="zone"):
+    return f"{{labelSelector: {{}}, namespaceSelector: {{matchExpressions: [{{{expression}}}]}}, topologyKey: {key}}}"
+
+
+@pytest.mark.parametrize("terms, reached", [
+    ([named(*range(20))], 20),
+    ([named(*range(18))], 18),
+    ([named(*range(17))], 0),
+    ([named(*range(10)), named(*range(10, 20))], 20),  # together
+    ([named(*range(10)), named(*range(10, 20), key="region")], 0),  # in different domains
+    ([named(*range(20), key="kubernetes.io/hostname")], 0),
+    ([selecting("key: managed, operator: Exists")], 20),
+    ([selecting("key: managed, operator: In, values: [yes]".replace("yes", '"yes"'))], 20),
+    ([selecting("key: team, operator: In, values: [a]")], 0),
+    ([selecting("key: team, operator: In, values: [a]"), selecting("key: team, operator: In, values: [b]")], 20),
+    ([selecting("key: team, operator: In, values: [a]"), "{labelSelector: {}, topologyKey: zone}"], 0),
+])  # fmt: skip
+@pytest.mark.parametrize("semantics", [UPSTREAM, DESIGN])
+def test_terms_are_judged_by_the_namespaces_that_exist(terms, reached, semantics):
+    obj = objects.pod({"affinity": {ANTI: {objects.REQUIRED: [objects.read(text) for text in terms]}}})
+    assert causes_of(obj, semantics) == []
+    found = causes_of(obj, semantics, namespaces=EXISTING)
+    assert len(found) == (len(terms) if reached else 0)
+    assert all(cause.endswith(f"; these terms reach {reached} of 20 other namespaces") for cause in found)
+
+
+def test_a_term_within_the_own_namespace_stays_allowed_beside_one_that_reaches_all():
+    terms = [named(*range(20)), "{labelSelector: {}, topologyKey: zone}"]
+    obj = objects.pod({"affinity": {ANTI: {objects.REQUIRED: [objects.read(text) for text in terms]}}})
+    (found,) = causes_of(obj, namespaces=EXISTING)
+    assert found.startswith(f"{TERM}.topologyKey: ")
+
+
+def test_few_namespaces_say_nothing_about_a_list_that_names_them_all():
+    few = {name: EXISTING[name] for name in ("default", "kube-system", "n0", "n1")}
+    assert causes_of(term(named(0, 1)), namespaces=few) == []
+    assert causes_of(term(named(0, 1, 2)), namespaces={**few, "n2": {}}) != []
+
+
+def test_the_share_that_counts_as_all_can_be_configured():
+    half = GuardSettings(all_namespaces_percent=50)
+    assert causes_of(term(named(*range(10))), settings=half, namespaces=EXISTING) != []
+    assert causes_of(term(named(*range(9))), settings=half, namespaces=EXISTING) == []
 
 
 def test_preferred_terms_and_affinity_are_not_restricted():

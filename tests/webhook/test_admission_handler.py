@@ -206,6 +206,20 @@ async def test_a_policy_with_an_ineffective_field_gets_a_warning():
     assert any("Karmada does not spread by zone" in warning for warning in response.warnings)
 
 
+async def test_terms_are_judged_by_the_namespaces_that_exist():
+    view = View()
+    for name in ("a", "b", "c"):
+        view.index.set_namespace(name, {})
+    obj = pod("alone")
+    term = {"labelSelector": {}, "namespaces": ["a", "b", "c"], "topologyKey": "zone"}
+    obj["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    response = await review(obj, AdmissionHandler(AdmissionSettings(), view))
+    assert response.code == 403
+    assert response.message.endswith("; these terms reach 3 of 3 other namespaces")
+    view.index.set_namespace("d", {})
+    assert (await review(obj, AdmissionHandler(AdmissionSettings(), view))).allowed
+
+
 # Binds
 
 

@@ -26,6 +26,7 @@ class EnforcementOptions(msgspec.Struct, frozen=True):
     enforce_per_minute: int
     enforce_at_once: int
     enforce_only_if_placeable: bool
+    enforce_grant: tuple[str, ...]
 
     @property
     def is_dry(self) -> bool:
@@ -43,6 +44,7 @@ class EnforcementOptions(msgspec.Struct, frozen=True):
             per_minute=self.enforce_per_minute,
             at_once=self.enforce_at_once,
             only_if_placeable=self.enforce_only_if_placeable,
+            granted=frozenset(self.enforce_grant),
         )
 
 
@@ -100,6 +102,15 @@ ENFORCEMENT = OptionGroup(
             is_flag=True,
             heading=_HEADING,
             help="Evict a pod only if it fits on another node.",
+        ),
+        Option(
+            "--enforce-grant",
+            multiple=True,
+            metavar="NAMESPACE",
+            type=value_types.Name(),
+            heading=_HEADING,
+            help="Rules of this namespace may evict pods of every namespace. May be repeated. Other rules evict pods "
+            "of another namespace only if its label bayplan.io/evictable-by names theirs.",
         ),
     ),
 )

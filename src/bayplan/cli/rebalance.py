@@ -131,6 +131,14 @@ APPLY = OptionGroup(
             metavar="N",
             help="Maximum number of workloads that the plan moves.",
         ),
+        commands.Option(
+            "--grant",
+            multiple=True,
+            metavar="NAMESPACE",
+            type=value_types.Name(),
+            help="Preferred terms of this namespace may move pods of every namespace. May be repeated. Other terms "
+            "count for pods of another namespace only if its label bayplan.io/evictable-by names theirs.",
+        ),
         options.output("table", "wide", "json", "yaml", "name"),
         options.EXIT_ZERO,
     ),
@@ -138,6 +146,7 @@ APPLY = OptionGroup(
 def rebalance(
     *,
     max_moves: int,
+    grant: tuple[str, ...],
     output: str,
     exit_zero: bool,
     sources: options.InputOptions,
@@ -156,7 +165,7 @@ def rebalance(
         from bayplan.reading.fleet import Fleet
 
         found = loading.load(sources, scope, decisions, to)
-        return found if isinstance(found, Fleet) else PodMoves(found, rules)
+        return found if isinstance(found, Fleet) else PodMoves(found, rules, frozenset(grant))
 
     if applying.apply:
         return apply(ApplyRequest(max_moves, movable, output, exit_zero), applying, load, sources, console)

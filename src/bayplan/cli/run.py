@@ -77,6 +77,13 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             help="Schedule pods with this spec.schedulerName. The rules are those of the profile of that name in the "
             f"KubeSchedulerConfiguration. May be repeated. By default {DEFAULT_SCHEDULER_NAME}.",
         ),
+        commands.Option(
+            "--name-other-namespaces",
+            is_flag=True,
+            heading=_SCHEDULER,
+            help="Name pods of other namespaces in events, in answers of the webhook and of /explain. By default these "
+            "say that a pod of another namespace is involved, because the owners of a pod can read them.",
+        ),
         commands.Option("--dry-run", is_flag=True, heading=_SCHEDULER, help="Log decisions, but write nothing."),
         commands.Option(
             "--kube-api-qps",
@@ -188,14 +195,15 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             show_default=True,
             heading=_SERVING,
             help="Listen address of /explain?pod=NAMESPACE/NAME, which explains a pod as `bayplan explain -o json` "
-            "does; 0 to disable it. Responses name pods of all namespaces, and the endpoint keeps a copy of the index "
-            "while it is in use.",
+            "does; 0 to disable it. Responses describe pods of all namespaces, and the endpoint keeps a copy of the "
+            "index while it is in use.",
         ),
     ),
 )
 def run(
     *,
     scheduler_name: tuple[str, ...],
+    name_other_namespaces: bool,
     dry_run: bool,
     kube_api_qps: float,
     kube_api_burst: int,
@@ -219,6 +227,7 @@ def run(
     console: Console,
 ) -> int:
     """Run until stopped."""
+    from bayplan.explaining.peer_names import PeerNames
     from bayplan.live import logs
     from bayplan.live.assembly import Election, SchedulerSettings
     from bayplan.live.event_loop import IterationTimer
@@ -249,10 +258,11 @@ def run(
         enforcement_dry_run=enforcement.is_dry,
         quota=webhook_options.webhook,
         max_pod_constraints=max_pod_constraints,
+        names_other_namespaces=name_other_namespaces,
     )
     profiles = {name: options.configured_rules(name) for name in scheduler_name or (DEFAULT_SCHEDULER_NAME,)}
     connection = cluster.open(qps=kube_api_qps, burst=kube_api_burst)
-    webhook = webhook_options.settings(settings.semantics, guard.settings())
+    webhook = webhook_options.settings(settings.semantics, guard.settings(), PeerNames(name_other_namespaces))
     audits = functools.partial(run_audit.opened, periodic_audit, cluster)
     loop_timer = IterationTimer()
     begin = functools.partial(RunningScheduler, connection, profiles, settings)

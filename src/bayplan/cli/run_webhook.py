@@ -15,6 +15,7 @@ from bayplan.cli.commands import Option, OptionGroup
 
 if TYPE_CHECKING:
     from bayplan.enforcing.quota import QuotaLimits
+    from bayplan.explaining.peer_names import PeerNames
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.kube_api.connection import Connection
     from bayplan.live.running import RunningScheduler
@@ -38,7 +39,7 @@ class WebhookOptions(msgspec.Struct, frozen=True):
     webhook_key_file: str | None
     quota_charge: Literal["largest", "average"]
 
-    def settings(self, semantics: Semantics, guard: GuardSettings) -> WebhookSettings | None:
+    def settings(self, semantics: Semantics, guard: GuardSettings, names: PeerNames) -> WebhookSettings | None:
         """The webhook; None if it is off."""
         if not self.webhook:
             return None
@@ -53,7 +54,7 @@ class WebhookOptions(msgspec.Struct, frozen=True):
             raise click.BadParameter(expected, param_hint="--webhook-service")
         return WebhookSettings(
             settings=admission_handler.AdmissionSettings(
-                semantics=semantics, guard=guard, own_namespace=namespace, charge=self.quota_charge
+                semantics=semantics, guard=guard, own_namespace=namespace, charge=self.quota_charge, names=names
             ),
             address=WebhookAddress(namespace=namespace, service=service, url=self.webhook_url or ""),
             host=host,

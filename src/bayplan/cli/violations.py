@@ -27,6 +27,7 @@ class GraceOptions(msgspec.Struct, frozen=True):
     affinity_grace: str
     anti_affinity_grace: str
     only_if_placeable: bool
+    grant: tuple[str, ...]
 
     def settings(self) -> EnforcementSettings:
         from bayplan.enforcing.planning import EnforcementSettings
@@ -35,6 +36,7 @@ class GraceOptions(msgspec.Struct, frozen=True):
             affinity_grace=value_types.seconds(self.affinity_grace),
             anti_affinity_grace=value_types.seconds(self.anti_affinity_grace),
             only_if_placeable=self.only_if_placeable,
+            granted=frozenset(self.grant),
         )
 
 
@@ -65,6 +67,15 @@ GRACE = commands.OptionGroup(
             is_flag=True,
             heading=_ENFORCING,
             help="Evict a pod only if it fits on another node.",
+        ),
+        commands.Option(
+            "--grant",
+            multiple=True,
+            metavar="NAMESPACE",
+            type=value_types.Name(),
+            heading=_ENFORCING,
+            help="Rules of this namespace may evict pods of every namespace. May be repeated. Other rules evict pods "
+            "of another namespace only if its label bayplan.io/evictable-by names theirs.",
         ),
     ),
 )

@@ -14,26 +14,37 @@ import msgspec
 
 from bayplan.enforcing import execution_rules
 from bayplan.enforcing.execution_rules import ExecutionRule, MatchingSet, RuleType
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.terms import HOSTNAME, PeerTerm
 from bayplan.model.workloads import Workload, WorkloadKey
 
+MAX_PEERS_NAMED = 3
+
 
 class BrokenRule(msgspec.Struct, frozen=True):
-    """The rule that would be broken, its owner, and the conflicting peers; none where an affinity has no peer."""
+    """
+    The rule that would be broken, its owner, and the conflicting peers; none where an affinity has no peer.
 
+    `workload` is the pod that would break it.
+    """
+
+    workload: Workload
     owner: WorkloadKey
     node: str
     path: str
     shown: str
     peers: tuple[WorkloadKey, ...]
 
-    def __str__(self) -> str:
+    def text(self, names: PeerNames) -> str:
+        """The rule as the owner of the pod sees it."""
+        reader = self.workload.namespace
+        rule = f"{self.path} of {names.name(self.owner, reader)}"
         if not self.peers:
-            return f"{self.path} of {self.owner} requires {self.shown} on its node, and {self.node} has none"
-        shown = ", ".join(self.peers[:3]) + (" …" if len(self.peers) > 3 else "")
-        return f"{self.path} of {self.owner} rejects {self.shown} on its node, and {self.node} has {shown}"
+            return f"{rule} requires {self.shown} on its node, and {self.node} has none"
+        shown = names.listed(self.peers[:MAX_PEERS_NAMED], reader) + (" …" if len(self.peers) > MAX_PEERS_NAMED else "")
+        return f"{rule} rejects {self.shown} on its node, and {self.node} has {shown}"
 
 
 def broken_rules(
@@ -66,9 +77,9 @@ def _own_rules(
         peers = tuple(other.key for other in others if _matches(rule.term, other, index))
         if rule.rule_type is RuleType.ANTI_AFFINITY:
             if len(peers) > rule.limit:
-                yield BrokenRule(workload.key, node, rule.path, rule.shown, peers)
+                yield BrokenRule(workload, workload.key, node, rule.path, rule.shown, peers)
         elif not peers and not _is_lone_member(rule, workload, assumed, index):
-            yield BrokenRule(workload.key, node, rule.path, rule.shown, ())
+            yield BrokenRule(workload, workload.key, node, rule.path, rule.shown, ())
 
 
 def _rules_of_others(
@@ -80,7 +91,7 @@ def _rules_of_others(
                 continue
             matching = [other for other in others if other is not owner and _matches(rule.term, other, index)]
             if len(matching) + 1 > rule.limit:
-                yield BrokenRule(owner.key, node, rule.path, rule.shown, (workload.key,))
+                yield BrokenRule(workload, owner.key, node, rule.path, rule.shown, (workload.key,))
 
 
 def _hostname_rules(workload: Workload, index: PlacementIndex) -> Iterable[ExecutionRule]:

@@ -15,7 +15,7 @@ import msgspec
 
 from bayplan.enforcing import planning
 from bayplan.enforcing.eviction_limits import MINUTE
-from bayplan.enforcing.planning import EnforcementSettings, EnforcementState, EvictionChoice, EvictionPlan
+from bayplan.enforcing.planning import EnforcementSettings, EnforcementState, Eviction, EvictionChoice, EvictionPlan
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.engine.engine import Engine
@@ -65,8 +65,10 @@ class Enforcer:
         self, chosen: EvictionChoice, now: float, placeable: Callable[[WorkloadKey], bool] | None = None
     ) -> EvictionPlan:
         """The evictions to start now, of the chosen victims whose violations still exist."""
-        still = tuple(e for e in chosen.evictions if any(cause.id in self._since for cause in e.causes))
-        choice = msgspec.structs.replace(chosen, evictions=still)
+        current = {violation.id: violation for violation in self._violations}
+        still = tuple(e for e in chosen.evictions if any(_still_evicts(e, current.get(v.id)) for v in e.causes))
+        withheld = tuple(one for one in chosen.withheld if one.violation.id in current)
+        choice = msgspec.structs.replace(chosen, evictions=still, withheld=withheld)
         plan = planning.plan_evictions(choice, now, self.settings, self._state(now), placeable=placeable)
         self._no_place.update({d.victim: d.until for d in plan.spared if d.why == planning.NO_OTHER_TARGET})
         return plan
@@ -120,6 +122,11 @@ class Enforcer:
     def switch_on(self) -> None:
         """Record violations again: every grace period starts with the next `observe`."""
         self._on = True
+
+
+def _still_evicts(eviction: Eviction, violation: Violation | None) -> bool:
+    """Whether the violation still exists, and its rule may still evict this victim."""
+    return violation is not None and eviction.victim not in violation.protected
 
 
 @contextmanager

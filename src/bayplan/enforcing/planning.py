@@ -1,7 +1,8 @@
 """
 From violations to evictions: which pods are evicted now, which wait and until when, which are spared and why.
 
-A violated affinity evicts the owner of the rule; a violated anti-affinity evicts the pods that `victims` chooses. A pod
+A violated affinity evicts the owner of the rule; a violated anti-affinity evicts the pods that `victims` chooses, of
+those that the rule may evict: the evictions that the rule would need beyond these are withheld. A pod
 is evicted only once its rule has been violated for the grace period of its type, within the limits of the settings.
 Pure: the time is an argument.
 """
@@ -10,10 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
 from bayplan.enforcing import victims
+from bayplan.enforcing.consent import namespace_of
 from bayplan.enforcing.eviction_limits import EvictionRateLimit
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.victims import Conflict, Precedence
@@ -33,7 +36,7 @@ class EnforcementSettings(msgspec.Struct, frozen=True, kw_only=True):
     The limits of evictions; times in seconds.
 
     `per_minute` limits how many are started, `at_once` how many are in progress. `only_if_placeable` spares pods that
-    fit on no other node.
+    fit on no other node. The rules of the `granted` namespaces may evict pods of every namespace.
     """
 
     affinity_grace: float = 300.0
@@ -42,6 +45,7 @@ class EnforcementSettings(msgspec.Struct, frozen=True, kw_only=True):
     at_once: int = 10
     retry_after: float = 30.0
     only_if_placeable: bool = False
+    granted: frozenset[str] = frozenset()
 
     def grace(self, rule_type: RuleType) -> float:
         return self.anti_affinity_grace if rule_type is RuleType.ANTI_AFFINITY else self.affinity_grace
@@ -79,6 +83,13 @@ class DelayedEviction(msgspec.Struct, frozen=True):
     until: float = math.inf
 
 
+class WithheldEviction(msgspec.Struct, frozen=True):
+    """A violation that stays, and the peers of lower priority that its rule would evict if they had consented."""
+
+    violation: Violation
+    peers: tuple[WorkloadKey, ...]
+
+
 class EvictionChoice(msgspec.Struct, frozen=True):
     """
     The workloads to evict, in order, before any limits. `in_grace` are the violations within their grace period, each
@@ -86,6 +97,7 @@ class EvictionChoice(msgspec.Struct, frozen=True):
     """
 
     evictions: tuple[Eviction, ...] = ()
+    withheld: tuple[WithheldEviction, ...] = ()
     in_grace: tuple[tuple[Violation, float], ...] = ()
     exact: bool = True
 
@@ -97,6 +109,7 @@ class EvictionPlan(msgspec.Struct, frozen=True):
     """
 
     evict: tuple[Eviction, ...] = ()
+    withheld: tuple[WithheldEviction, ...] = ()
     in_grace: tuple[tuple[Violation, float], ...] = ()
     waiting: tuple[DelayedEviction, ...] = ()
     spared: tuple[DelayedEviction, ...] = ()
@@ -119,13 +132,15 @@ def choose_evictions(
     """The victims for the rules whose grace period is over. This is the expensive part."""
     broken = [v for v in violations if not v.resolved_without(state.terminating)]
     ends = {v.id: state.since.get(v.id, now) + settings.grace(v.rule_type) for v in broken}
-    due = [v for v in broken if ends[v.id] <= now]
+    broken_for_long = [v for v in broken if ends[v.id] <= now]
+    due = enforceable(broken_for_long, precedence)
     found, exact = evictions_for(due, _with_protection(precedence, state, now), state.terminating)
+    withheld = withheld_evictions(broken_for_long, precedence, state.terminating | found.keys())
     began = {id(v): state.since.get(v.id, math.inf) for v in due}
     since = {key: min(began[id(v)] for v in eviction.causes) for key, eviction in found.items()}
     order = sorted(found, key=lambda key: (precedence[key].priority, since[key], key))
     in_grace = tuple((v, ends[v.id]) for v in broken if ends[v.id] > now)
-    return EvictionChoice(tuple(found[key] for key in order), in_grace, exact)
+    return EvictionChoice(tuple(found[key] for key in order), withheld, in_grace, exact)
 
 
 def plan_evictions(
@@ -162,7 +177,7 @@ def plan_evictions(
         else:
             limit.take()
             evict.append(eviction)
-    return EvictionPlan(tuple(evict), choice.in_grace, tuple(waiting), tuple(spared), choice.exact)
+    return EvictionPlan(tuple(evict), choice.withheld, choice.in_grace, tuple(waiting), tuple(spared), choice.exact)
 
 
 class _PlaceabilityCheck:
@@ -203,10 +218,8 @@ def evictions_for(
             chosen[v.owner] = Eviction(v.owner, OWNS_AFFINITY, tuple(owned[v.owner]))
     anti_affinity = [v for v in violations if v.rule_type is RuleType.ANTI_AFFINITY]
     conflicts = [v for v in anti_affinity if not v.resolved_without(gone)]
-    choice = victims.choose_victims(
-        (Conflict(v.owner, frozenset(v.peers) - gone, v.limit) for v in conflicts), precedence
-    )
-    gone |= choice.victims
+    exclusive, exact = _anti_affinity_victims(conflicts, precedence, gone)
+    gone |= exclusive
     for v in sorted(unmet, key=lambda v: victims.retention_order(v.owner, precedence[v.owner])):
         # If the other members of its set are evicted for other reasons, it is the lone member and can stay.
         if not v.lone_member_without or v.owner not in chosen:
@@ -215,15 +228,92 @@ def evictions_for(
         if all(w.resolved_without(others) for w in violations):
             gone = others
             del chosen[v.owner]
-    conflicting = _by_participant(anti_affinity, lambda v: (v.owner, *v.peers))
+    conflicting = _by_participant(anti_affinity, _evictable)
     for owner in chosen.keys() & conflicting.keys():
         also = (v for v in conflicting[owner] if not v.resolved_without(gone - {owner}))
         chosen[owner] = Eviction(owner, OWNS_AFFINITY, (*owned[owner], *also))
-    involved = _by_participant(conflicts, lambda v: (v.owner, *v.peers))
-    for victim in choice.victims:
+    involved = _by_participant(conflicts, _evictable)
+    for victim in exclusive:
         causes = tuple(involved[victim])
-        chosen[victim] = Eviction(victim, _why(victim, causes, choice.victims, precedence), causes)
-    return chosen, choice.exact
+        chosen[victim] = Eviction(victim, _why(victim, causes, exclusive, precedence), causes)
+    return chosen, exact
+
+
+def withheld_evictions(
+    violations: Iterable[Violation], precedence: Mapping[WorkloadKey, Precedence], gone: AbstractSet[WorkloadKey]
+) -> tuple[WithheldEviction, ...]:
+    """The violations that stay once these workloads are gone because their rules may not evict some peers."""
+    found = ((v, _tolerated(v, precedence) - gone) for v in violations if v.protected and not v.resolved_without(gone))
+    return tuple(WithheldEviction(v, tuple(sorted(peers))) for v, peers in found if peers)
+
+
+def no_consent(v: Violation) -> str:
+    """Why protected peers of the violation stay."""
+    return f"its namespace has not consented to evictions by rules of namespace {namespace_of(v.owner)}"
+
+
+def enforceable(violations: Iterable[Violation], precedence: Mapping[WorkloadKey, Precedence]) -> list[Violation]:
+    """
+    The violations, without peers of lower priority that their rules may not evict.
+
+    With consent such a peer would be evicted. Without it nothing else is evicted in its place, or else a pod of low
+    priority could remove an important one from its node by breaking its rule.
+    """
+    found = []
+    for v in violations:
+        tolerated = _tolerated(v, precedence)
+        if not tolerated:
+            found.append(v)
+        elif len(v.peers) - len(tolerated) > v.limit:
+            peers = tuple(peer for peer in v.peers if peer not in tolerated)
+            found.append(msgspec.structs.replace(v, peers=peers))
+    return found
+
+
+def _tolerated(v: Violation, precedence: Mapping[WorkloadKey, Precedence]) -> frozenset[WorkloadKey]:
+    own = precedence[v.owner].priority
+    return frozenset(peer for peer in v.protected if peer in precedence and precedence[peer].priority < own)
+
+
+def _evictable(v: Violation) -> Iterable[WorkloadKey]:
+    """The workloads that the rule may evict."""
+    return (v.owner, *(peer for peer in v.peers if peer not in v.protected))
+
+
+def _anti_affinity_victims(
+    conflicts: Sequence[Violation], precedence: Mapping[WorkloadKey, Precedence], already_gone: AbstractSet[WorkloadKey]
+) -> tuple[frozenset[WorkloadKey], bool]:
+    """
+    The workloads to evict so that no conflict remains, and whether no choice is better.
+
+    A conflict whose protected peers alone are too many can only evict its owner. Each such owner is judged by its own
+    rules, the least important first, so that rules of other namespaces have no influence on who is evicted.
+    """
+    with_protected = [v for v in conflicts if not v.protected.isdisjoint(v.peers)]
+    gone = set(already_gone)
+    for v in sorted(with_protected, key=lambda v: victims.retention_order(v.owner, precedence[v.owner]), reverse=True):
+        if v.owner not in gone and _n_protected(v, gone) > v.limit:
+            gone.add(v.owner)
+    choice = victims.choose_victims(
+        (
+            Conflict(v.owner, frozenset(v.peers) - v.protected - gone, v.limit - _n_protected(v, gone))
+            for v in conflicts
+            if not v.resolved_without(gone)
+        ),
+        precedence,
+    )
+    gone |= choice.victims
+    # A protected peer may be gone for another reason: then what was evicted because of it can stay.
+    involved = _by_participant(conflicts, lambda v: (v.owner, *v.peers))
+    candidates = {key for v in with_protected for key in _evictable(v)} & gone - already_gone
+    for key in sorted(candidates, key=lambda key: victims.retention_order(key, precedence[key])):
+        if all(v.resolved_without(gone - {key}) for v in involved[key]):
+            gone.discard(key)
+    return frozenset(gone - already_gone), choice.exact
+
+
+def _n_protected(v: Violation, gone: AbstractSet[WorkloadKey]) -> int:
+    return sum(peer in v.protected and peer not in gone for peer in v.peers) if v.protected else 0
 
 
 def _by_participant(

@@ -7,11 +7,13 @@ Reads only what the guard needs; what an API server would reject anyway is check
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from bayplan.mapping import pods
+from bayplan.model.labels import Labels
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import NO_TERMS, AffinityTerms
 from bayplan.validating import affinity as affinity_rules
@@ -137,11 +139,13 @@ def guard_verdict(
     *,
     annotated: bool = False,
     before: PodLike | None = None,
+    namespaces: Mapping[str, Labels] = guard.NO_NAMESPACES,
 ) -> GuardVerdict:
     """
     The verdict of the guard; with `annotated` also the errors of the annotation, where nothing else validates it.
 
-    `before` is the previous version of the object: errors that it had already are accepted.
+    `before` is the previous version of the object: errors that it had already are accepted. `namespaces` are
+    those that exist, if that is known.
     """
     labels = pod.metadata.labels or {}
     affinity, fault = _terms(pod, labels)
@@ -149,7 +153,9 @@ def guard_verdict(
     if not settings.exempts(requester, pod.namespace):
         # With the present labels, so that a term that depends on them is the same when only they have changed.
         existing = NO_TERMS if before is None else _terms(before, labels)[0]
-        causes += guard.validate_anti_affinity(affinity, pod.namespace, semantics, settings, existing)
+        causes += guard.validate_anti_affinity(
+            affinity, pod.namespace, semantics, settings, before=existing, namespaces=namespaces
+        )
     warnings = admission_warnings.affinity_pitfalls(affinity, pod.namespace, semantics)
     if pod.old is not None and affinity.anti_required:
         warnings += admission_warnings.rolling_update_pitfalls(affinity, pod.namespace, pod.old, semantics)

@@ -17,7 +17,7 @@ from bayplan.enforcing import planning
 from bayplan.enforcing.enforcer import Enforcer, checking_other_targets
 from bayplan.enforcing.eviction_limits import EvictionBudgets
 from bayplan.enforcing.execution_rules import RuleType
-from bayplan.enforcing.planning import EnforcementSettings, Eviction, EvictionPlan
+from bayplan.enforcing.planning import EnforcementSettings, Eviction, EvictionPlan, WithheldEviction
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
@@ -64,7 +64,7 @@ def preview_pods(
 ) -> EnforcementPreview:
     """All violations of pods, and the evictions that would follow."""
     index = engine.index
-    tracker = ViolationTracker(index)
+    tracker = ViolationTracker(index, settings.granted)
     violations, precedence = tracker.violations(), tracker.precedence()
     enforcer = Enforcer(msgspec.structs.replace(settings, per_minute=NO_RATE_LIMIT, at_once=NO_RATE_LIMIT))
     enforcer.observe(violations, 0.0)
@@ -76,9 +76,10 @@ def preview_pods(
             break
     tracker.release()
     # Why a spared workload is a victim is known from the choice without any protection.
-    reasons = {key: eviction.why for key, eviction in planning.evictions_for(violations, precedence)[0].items()}
+    choice, _ = planning.evictions_for(planning.enforceable(violations, precedence), precedence)
+    reasons = {key: eviction.why for key, eviction in choice.items()}
     spared = [EnforcementOutcome(delay.victim, reasons.get(delay.victim, ""), delay.why) for delay in plan.spared]
-    return EnforcementPreview(_verdicts(violations, plan.evict, spared), plan.exact, precedence)
+    return EnforcementPreview(_verdicts(violations, plan.evict, spared, plan.withheld), plan.exact, precedence)
 
 
 def _reject_by_budgets(
@@ -107,19 +108,28 @@ def preview_fleet(index: PlacementIndex) -> EnforcementPreview:
 
 
 def _verdicts(
-    violations: Sequence[Violation], evictions: Sequence[Eviction], spared: Sequence[EnforcementOutcome]
+    violations: Sequence[Violation],
+    evictions: Sequence[Eviction],
+    spared: Sequence[EnforcementOutcome],
+    withheld: Sequence[WithheldEviction] = (),
 ) -> tuple[EnforcementVerdict, ...]:
     outcomes = {e.victim: EnforcementOutcome(e.victim, e.why) for e in evictions} | {o.victim: o for o in spared}
-    return tuple(
-        EnforcementVerdict(v, tuple(outcomes[key] for key in sorted(_resolving(v, outcomes.keys()))))
-        for v in violations
-    )
+    withheld_by_violation = {one.violation.id: one.peers for one in withheld}
+    found = []
+    for v in violations:
+        resolving = [outcomes[key] for key in sorted(_resolving(v, outcomes.keys()))]
+        why = planning.no_consent(v)
+        resolving += [
+            EnforcementOutcome(peer, planning.LOWEST_PRIORITY, why) for peer in withheld_by_violation.get(v.id, ())
+        ]
+        found.append(EnforcementVerdict(v, tuple(resolving)))
+    return tuple(found)
 
 
 def _resolving(violation: Violation, evicted: AbstractSet[WorkloadKey]) -> AbstractSet[WorkloadKey]:
     """The workloads whose eviction resolves the violation, or helps to."""
     if violation.rule_type is RuleType.ANTI_AFFINITY:
-        return {violation.owner, *violation.peers} & evicted
+        return ({violation.owner, *violation.peers} - violation.protected) & evicted
     if violation.owner in evicted:
         return {violation.owner}
     return frozenset().union(*violation.lone_member_without) & evicted

@@ -10,7 +10,7 @@ decide. A resource that the limits of a namespace do not name is not limited, no
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from bayplan.caching import memoised
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT
-from bayplan.model import quantities, terms
+from bayplan.model import namespace_reach, quantities, terms
+from bayplan.model.labels import Labels
 from bayplan.model.node_selectors import NodeAffinity
 from bayplan.model.reasons import Slots
 from bayplan.model.semantics import Semantics
-from bayplan.model.terms import AffinityTerms, resolve
+from bayplan.model.terms import AffinityTerms, ResolvedTerm, resolve
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules import node_affinity
 
@@ -39,6 +40,9 @@ class Exclusion(msgspec.Struct, frozen=True):
 
     keys: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
+
+
+NO_EXCLUSION = Exclusion()
 
 
 class Charge(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +89,7 @@ class Charger:
 
     def pending(self, workload: Workload) -> Charge | None:
         """The charge of a pod without a node; None if it excludes no pods."""
-        exclusion = exclusion_of(workload.needs.affinity, workload.namespace, self._index.semantics)
+        exclusion = self.exclusion(workload.needs.affinity, workload.namespace)
         if not exclusion.keys:
             return None
         self._catch_up()
@@ -96,6 +100,20 @@ class Charger:
             charge = self._by_template[template] = self._anonymous_charge(exclusion.keys, ids[ids != ABSENT])
         return msgspec.structs.replace(charge, workload=workload.key, namespace=workload.namespace, exclusion=exclusion)
 
+    def exclusion(self, affinity: AffinityTerms, namespace: str) -> Exclusion:
+        """The keys over which a pod with these terms excludes all pods of all namespaces that exist or could exist."""
+        terms_of_pod = _terms_against_all_pods(affinity, namespace, self._index.semantics)
+        if not terms_of_pod:
+            return NO_EXCLUSION
+        by_key: dict[str, list[ResolvedTerm]] = {}
+        for one in terms_of_pod:
+            for key in one.keys:
+                by_key.setdefault(key, []).append(one)
+        namespaces = self._index.peer_index.namespaces
+        exclusive = {key: found for key, found in by_key.items() if _reaches_all(found, namespace, namespaces)}
+        paths = dict.fromkeys(one.source.path for one in terms_of_pod if not exclusive.keys().isdisjoint(one.keys))
+        return Exclusion(tuple(sorted(exclusive)), tuple(paths))
+
     def placed(self, namespaces: Iterable[str] | None = None) -> Iterator[Charge]:
         """The charges of the pods of the index, in these namespaces or in all."""
         self._catch_up()
@@ -104,7 +122,7 @@ class Charger:
             classes.by_id.values() if namespaces is None else (c for n in namespaces for c in classes.in_namespace(n))
         )
         for cls in found:
-            exclusion = exclusion_of(cls.affinity, cls.namespace, self._index.semantics)
+            exclusion = self.exclusion(cls.affinity, cls.namespace)
             for slot, here in cls.members.items() if exclusion.keys else ():
                 domains = self._domains(exclusion.keys)
                 ids = domains.of_slot[[slot]]
@@ -160,17 +178,23 @@ class Charger:
 
 
 @memoised(16384)
-def exclusion_of(affinity: AffinityTerms, namespace: str, semantics: Semantics) -> Exclusion:
-    """The keys over which a pod with these terms excludes all pods of all namespaces, tolerated ones excepted."""
+def _terms_against_all_pods(affinity: AffinityTerms, namespace: str, semantics: Semantics) -> tuple[ResolvedTerm, ...]:
+    """The terms that exclude all pods of the namespaces they reach, and reach others than their own."""
     if not affinity.anti_required:
-        return Exclusion()
+        return ()
     # As an existing pod, because that is when it excludes others.
     resolved = resolve(affinity, namespace, semantics, incoming=False).anti_required
-    exclusive = [one for one in resolved if terms.covers_all_pods(one.term.parts[0])]
-    return Exclusion(
-        tuple(sorted({key for one in exclusive for key in one.keys})),
-        tuple(dict.fromkeys(one.source.path for one in exclusive)),
+    parts = [(one, one.term.parts[0]) for one in resolved]
+    return tuple(
+        one for one, part in parts if part.selects_unlabelled and namespace_reach.reaches_others(part, namespace)
     )
+
+
+def _reaches_all(uses: Sequence[ResolvedTerm], namespace: str, namespaces: Mapping[str, Labels]) -> bool:
+    parts = [one.term.parts[0] for one in uses]
+    if any(map(terms.covers_all_namespaces, parts)):
+        return True
+    return namespace_reach.reach_of(parts, namespace, namespaces).is_all(namespace_reach.ALL_NAMESPACES_PERCENT)
 
 
 def _domains_of(keys: tuple[str, ...], index: PlacementIndex) -> _Domains:

@@ -28,9 +28,14 @@ MAX_EXACT_TRIES = 2000  # moves tried before an exact search is given up
 
 
 class Preferences(Protocol):
-    """How well soft rules are met, in points: `shared` between workloads, and a workload's `own`."""
+    """
+    How well soft rules are met, in points: `shared` between workloads, and a workload's `own`.
+
+    `without_consent` are those of the shared points for whose sake the workload may not be moved.
+    """
 
     def shared(self) -> Points: ...
+    def without_consent(self, key: WorkloadKey, /) -> Points: ...
     def own(self, workload: Workload, shares: Shares) -> Points: ...
     def improvable(self) -> set[WorkloadKey]: ...
 
@@ -233,15 +238,16 @@ class _MoveSearch:
         before = self._index.records[key].shares
         workload = self._index.records[key].workload
         mark = self._index.mark()
-        left = self._preferences.own(workload, before)
+        left = _difference(self._preferences.own(workload, before), self._preferences.without_consent(key))
         after = self._place(workload)
         if not after or sorted(after) == sorted(before):
             self._index.undo_to(mark)
             return None
         self._index.forget(mark)
         now = self._preferences.shared()
-        reached = _sum(now, self._preferences.own(self._index.records[key].workload, after))
-        gain = _sum(reached, {rule: -lost for rule, lost in _sum(points, left).items()})
+        arrived = self._preferences.own(self._index.records[key].workload, after)
+        reached = _sum(now, _difference(arrived, self._preferences.without_consent(key)))
+        gain = _difference(reached, _sum(points, left))
         return (*moves, WorkloadMove(key, before, after, gain)), now
 
     # Candidates
@@ -277,7 +283,7 @@ class _MoveSearch:
         if recreated is None:
             recreated = self._recreated[placed.key] = self._as_recreated(placed)
         leaving, arriving = (equivalence.signature(one, self._index) for one in (placed.workload, recreated))
-        return leaving, arriving, placed.shares
+        return leaving, arriving, placed.shares, placed.workload.namespace
 
 
 def _gain(moves: tuple[WorkloadMove, ...]) -> int:
@@ -287,6 +293,10 @@ def _gain(moves: tuple[WorkloadMove, ...]) -> int:
 def _merit(moves: tuple[WorkloadMove, ...]) -> tuple[int, int]:
     """More points, then fewer moves; of equals the first found is kept."""
     return _gain(moves), -len(moves)
+
+
+def _difference(one: Points, other: Points) -> Points:
+    return _sum(one, {rule: -points for rule, points in other.items()})
 
 
 def _sum(one: Points, other: Points) -> Points:

@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 import numpy as np
 
+from bayplan.enforcing.consent import EvictionConsent
 from bayplan.engine.engine import Engine
+from bayplan.indexing.classes import PlacedWorkload, WorkloadClass
 from bayplan.indexing.journal import Change
 from bayplan.indexing.owner_rules import OwnerRule, Role
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL
 from bayplan.indexing.term_table import Reach, TermEntry
+from bayplan.model import namespace_reach
 from bayplan.model.bindings import Binding
 from bayplan.model.labels import EVERYTHING
 from bayplan.model.reasons import Mask
@@ -57,10 +61,15 @@ class _Spread(msgspec.Struct, frozen=True):
 
 
 class PodPreferences:
-    """The points of soft rules of pods. Holds terms in the index until `release`; targets must not change meanwhile."""
+    """
+    The points of soft rules of pods. Holds terms in the index until `release`; targets must not change meanwhile.
 
-    def __init__(self, engine: Engine) -> None:
+    Terms of pods of the `granted` namespaces may move pods of every namespace.
+    """
+
+    def __init__(self, engine: Engine, granted: AbstractSet[str] = frozenset()) -> None:
         self._engine, self._index = engine, engine.index
+        self._foreign = ForeignTermPoints(engine.index, granted)
         self._peer_terms = PeerTermPoints(engine.index)
         self._rules = {rule.name: rule for rule in engine.rules if rule.weight}
         self._spreads = list(self._find_spreads()) if SPREAD in self._rules else []
@@ -80,6 +89,10 @@ class PodPreferences:
         """The points that depend only on the workload's own target."""
         raw = {name: self._raw(self._rules.get(name), workload, shares) for name in (NODES, TAINTS)}
         return {NODES: raw[NODES], TAINTS: -MAX_WEIGHT * raw[TAINTS]}
+
+    def without_consent(self, key: WorkloadKey) -> Points:
+        """The points of a placed pod, where it is, by terms of pods of other namespaces that may not move it."""
+        return {INTER_POD: self._foreign.of_workload(key) if INTER_POD in self._rules else 0}
 
     def improvable(self) -> set[WorkloadKey]:
         """The workloads whose move might gain points."""
@@ -162,6 +175,9 @@ class FleetPreferences:
     def shared(self) -> Points:
         return {WORKLOADS: self._peer_terms.total()}
 
+    def without_consent(self, _key: WorkloadKey) -> Points:
+        return {}  # nothing is moved in a fleet
+
     def own(self, workload: Workload, shares: Shares) -> Points:
         assert workload.binding is not None
         return {CLUSTERS: -self._below(workload.binding, shares)}
@@ -233,6 +249,47 @@ class PeerTermPoints:
             self._rules_by_counter[id(counter)].add(rule)
         self._total += points - self._points.get(rule, 0)
         self._points[rule] = points
+
+
+class ForeignTermPoints:
+    """The points that a pod has by the preferred terms of pods of other namespaces, which it has not consented to."""
+
+    def __init__(self, index: PlacementIndex, granted: AbstractSet[str]) -> None:
+        self._index = index
+        self._consent = EvictionConsent(index.semantics.evict_across_namespaces, granted, index.peer_index.namespaces)
+        # Moves create no terms, so without any that reach other namespaces there is nothing to count.
+        self._none = self._consent.everywhere or not any(
+            namespace_reach.reaches_others(part, cls.namespace)
+            for cls in index.peer_index.classes.by_id.values()
+            for rule in cls.owner_rules
+            if rule.role in PREFERRED_ROLES
+            for part in rule.entry.term.parts
+        )
+
+    def of_workload(self, key: WorkloadKey) -> int:
+        if self._none:
+            return 0
+        index, record = self._index, self._index.records[key]
+        peer_index, workload = index.peer_index, record.workload
+        allowed: dict[str, bool] = {}
+        points = 0
+        for cls in peer_index.classes.by_id.values():
+            if cls.namespace not in allowed:
+                allowed[cls.namespace] = self._consent.allows(cls.namespace, workload.namespace)
+            for rule in () if allowed[cls.namespace] else cls.owner_rules:
+                if rule.role in PREFERRED_ROLES and peer_index.matches(
+                    rule.entry.term, workload.labels, workload.namespace, terminating=workload.terminating
+                ):
+                    points += self._points_by(rule, cls, record)
+        return points
+
+    def _points_by(self, rule: OwnerRule, cls: WorkloadClass, record: PlacedWorkload) -> int:
+        """The points by one rule of the pods of one class, near the pod."""
+        near = {int(slot) for own in record.slots for slot in rule.reach.slots_sharing_domains(own)}
+        n_owners = sum(len(members) for slot, members in cls.members.items() if slot in near)
+        if n_owners and self._index.semantics.soft_terms_count_once:
+            n_owners *= len(self._index.peer_index.peers(rule.entry.term, near)) == 1
+        return rule.weight * n_owners * (1 if rule.role is Role.PREFERRED else -1)
 
 
 def improvable_by_peer_terms(index: PlacementIndex) -> Iterator[WorkloadKey]:

@@ -10,10 +10,12 @@ enough.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from bayplan.enforcing import execution_rules, violations
+from bayplan.enforcing import consent, execution_rules, violations
+from bayplan.enforcing.consent import EvictionConsent
 from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, RuleType, TrackedRule
 from bayplan.enforcing.victims import Precedence
 from bayplan.enforcing.violations import Violation
@@ -58,11 +60,16 @@ class _Touched:
 
 
 class ViolationTracker:
-    """Tracks the violations of an index. `n_evaluated` counts how often an owner was evaluated, for tests."""
+    """
+    Tracks the violations of an index. The rules of the `granted` namespaces may evict pods of every namespace.
 
-    def __init__(self, index: PlacementIndex) -> None:
+    `n_evaluated` counts how often an owner was evaluated, for tests.
+    """
+
+    def __init__(self, index: PlacementIndex, granted: AbstractSet[str] = frozenset()) -> None:
         self.n_evaluated = 0
         self._index = index
+        self._consent = EvictionConsent(index.semantics.evict_across_namespaces, granted, index.peer_index.namespaces)
         self._position = -1
         self._tracked_rules: dict[ExecutionRule, TrackedRule] = {}
         self._terms: dict[PeerTerm, _TrackedTerm] = {}
@@ -78,7 +85,7 @@ class ViolationTracker:
         """All violations now, by owner."""
         self.catch_up()
         if self._listed is None:
-            self._listed = tuple(violations.violations_of(self._broken, self._index))
+            self._listed = tuple(violations.violations_of(self._broken, self._index, self._consent))
         return self._listed
 
     def precedence(self) -> dict[WorkloadKey, Precedence]:
@@ -124,6 +131,8 @@ class ViolationTracker:
                 self._mark_touched(change.workload, change.slots, touched)
             elif change.type is ChangeType.NAMESPACE_CHANGED:
                 touched.rules.update(self._rules_scoped_to(change))
+                if consent.consenting_to(_labels(change.before)) != consent.consenting_to(_labels(change.after)):
+                    self._listed = None  # violations say which peers their rule may evict
         evaluated: set[tuple[TrackedRule, WorkloadKey]] = set()
         for key in touched.owners:
             evaluated.update((tracked, key) for tracked in self._update_owner(key))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
+from bayplan.enforcing.consent import EvictionConsent, namespace_of
 from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, RuleType, TrackedRule, TrackedSet
 from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
@@ -38,6 +39,8 @@ class Violation(msgspec.Struct, frozen=True):
 
     `lone_member_without`: the rule matches its owner, and without all other members of any of these sets the owner
     would be the lone member, which is no violation. The sets may contain the owner.
+
+    `protected` contains the peers that the rule may not evict, because their namespace has not consented.
     """
 
     owner: WorkloadKey
@@ -51,6 +54,7 @@ class Violation(msgspec.Struct, frozen=True):
     peers: tuple[WorkloadKey, ...] = ()
     limit: int = 0
     lone_member_without: tuple[frozenset[WorkloadKey], ...] = ()
+    protected: frozenset[WorkloadKey] = frozenset()
 
     @property
     def id(self) -> ViolationId:
@@ -76,10 +80,12 @@ def involved(violations: Iterable[Violation]) -> set[WorkloadKey]:
 
 
 def violations_of(
-    broken: Mapping[WorkloadKey, Mapping[TrackedRule, list[RuleBreach]]], index: PlacementIndex
+    broken: Mapping[WorkloadKey, Mapping[TrackedRule, list[RuleBreach]]],
+    index: PlacementIndex,
+    consent: EvictionConsent,
 ) -> Iterator[Violation]:
     """All violations, by owner."""
-    builder = _ViolationBuilder(index)
+    builder = _ViolationBuilder(index, consent)
     for key in sorted(broken):
         for tracked, breaches in sorted(broken[key].items(), key=lambda item: _order(item[0].rule)):
             for breach in breaches:
@@ -89,9 +95,10 @@ def violations_of(
 class _ViolationBuilder:
     """Looks names up once: they are the same for all owners of a rule in a domain, and for all members of a set."""
 
-    def __init__(self, index: PlacementIndex) -> None:
-        self._index = index
+    def __init__(self, index: PlacementIndex, consent: EvictionConsent) -> None:
+        self._index, self._consent = index, consent
         self._peers: dict[tuple[TrackedRule, tuple[Domain, ...]], Names] = {}
+        self._protected: dict[tuple[TrackedRule, tuple[Domain, ...], str], frozenset[WorkloadKey]] = {}
         self._sets: dict[tuple[TrackedSet, ...], frozenset[WorkloadKey]] = {}
 
     def violation(self, tracked: TrackedRule, breach: RuleBreach, record: PlacedWorkload) -> Violation:
@@ -109,7 +116,20 @@ class _ViolationBuilder:
             peers=_without(peers, workload.key),
             limit=rule.limit,
             lone_member_without=self._lone_member_without(tracked, record, peers),
+            protected=self._protected_among(peers, tracked, breach, workload.namespace),
         )
+
+    def _protected_among(
+        self, peers: Names, tracked: TrackedRule, breach: RuleBreach, namespace: str
+    ) -> frozenset[WorkloadKey]:
+        if self._consent.everywhere or tracked.rule.rule_type is not RuleType.ANTI_AFFINITY:
+            return frozenset()  # only anti-affinity evicts other pods than the owner of the rule
+        known = self._protected.get((tracked, breach.domains, namespace))
+        if known is None:
+            allowed = {other: self._consent.allows(namespace, other) for other in set(map(namespace_of, peers))}
+            known = frozenset(peer for peer in peers if not allowed[namespace_of(peer)])
+            self._protected[tracked, breach.domains, namespace] = known
+        return known
 
     def _lone_member_without(
         self, tracked: TrackedRule, record: PlacedWorkload, peers: Names

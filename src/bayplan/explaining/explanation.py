@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from bayplan import schedule_binding, schedule_pod
@@ -11,6 +13,7 @@ from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
 from bayplan.explaining.fixes import Fix, find_fixes
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.rule import Failure
@@ -71,6 +74,27 @@ def explain(workload: Workload, engine: Engine, *, with_fixes: bool = True) -> E
         target = index.slots.at(decision.slot).name if decision.placed else ""
         found = find_fixes(workload, engine) if with_fixes and not decision.placed else []
     return Explanation(workload.key, target, message, targets, found)
+
+
+def as_seen(
+    explanation: Explanation, reader: str, names: PeerNames, is_pod: Callable[[WorkloadKey], bool]
+) -> Explanation:
+    """The explanation with pods of other namespaces named as a reader in this namespace sees them."""
+
+    def text(written: str) -> str:
+        return names.in_text(written, reader, is_pod)
+
+    def failure(one: Failure) -> Failure:
+        peers = tuple(dict.fromkeys(names.name(peer, reader) for peer in one.peers))
+        return msgspec.structs.replace(one, detail=text(one.detail), peers=peers)
+
+    targets = [
+        msgspec.structs.replace(verdict, failures=[failure(one) for one in verdict.failures])
+        for verdict in explanation.targets
+    ]
+    fixes = [Fix(text(fix.change), fix.fits_on) for fix in explanation.fixes]
+    unique = [fix for position, fix in enumerate(fixes) if fix not in fixes[:position]]
+    return msgspec.structs.replace(explanation, message=text(explanation.message), targets=targets, fixes=unique)
 
 
 def explain_binding(workload: Workload, engine: FleetEngine) -> Explanation:

@@ -11,6 +11,7 @@ import msgspec
 
 from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.engine.engine import Engine
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
 from bayplan.live.binding import InFlightBinds, VolumeBinder, VolumeWaits
@@ -60,7 +61,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `election` is None for a single replica without leader election; `record` is the file to record into, empty for
     none. `scheduler` is the KubeSchedulerConfiguration of the rules, which recordings repeat. `enforcement` is None if
-    execution-time rules are not enforced. With `quota`, the limits of the quota are watched.
+    execution-time rules are not enforced. With `quota`, the limits of the quota are watched. With
+    `names_other_namespaces`, events and explanations about a pod name pods of other namespaces.
     """
 
     identity: str
@@ -74,6 +76,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     enforcement: EnforcementSettings | None = None
     enforcement_dry_run: bool = False
     quota: bool = False
+    names_other_namespaces: bool = False
     scheduler: dict[str, Any] | None = None
     events_per_second: float = 1000.0
     initial_backoff: float = 1.0
@@ -122,7 +125,8 @@ class SchedulerAssembly:
         self.events = EventRecorder(
             writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second
         )
-        context = SchedulerContext(self.state, writer, self.events, self.metrics, clock, wall)
+        names = PeerNames(settings.names_other_namespaces)
+        context = SchedulerContext(self.state, writer, self.events, self.metrics, clock, wall, names)
         self.volumes = VolumeBinder(context, self._volume_waits, binds_in_flight)
         self.scheduler = Scheduler(
             context,

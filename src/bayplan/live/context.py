@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.live.cluster_writer import ClusterWriter
 from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
@@ -14,7 +15,11 @@ from bayplan.watching.cluster_state import ClusterState
 
 
 class SchedulerContext(msgspec.Struct, frozen=True):
-    """The cluster, how to write to it and how to report; `clock` counts seconds, `wall` is the time of day."""
+    """
+    The cluster, how to write to it and how to report; `clock` counts seconds, `wall` is the time of day.
+
+    `names` says how events name pods of other namespaces.
+    """
 
     state: ClusterState
     writer: ClusterWriter
@@ -22,3 +27,4 @@ class SchedulerContext(msgspec.Struct, frozen=True):
     metrics: Metrics
     clock: Callable[[], float]
     wall: Callable[[], datetime]
+    names: PeerNames = PeerNames()

@@ -19,7 +19,7 @@ from bayplan.enforcing.enforcer import Enforcer
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import EnforcementSettings, Eviction, EvictionChoice, EvictionPlan
 from bayplan.enforcing.tracking import ViolationTracker
-from bayplan.enforcing.violations import Violation, involved
+from bayplan.enforcing.violations import Violation, ViolationId, involved
 from bayplan.engine.engine import Engine
 from bayplan.live.cluster_writer import PodGoneError, PodRef, RejectedError, UnknownOutcomeError
 from bayplan.live.context import SchedulerContext
@@ -48,11 +48,13 @@ class Enforcement:
         self._events, self._metrics, self._clock = context.events, context.metrics, context.clock
         self._engine = engine
         self._dry_run = dry_run
-        self._tracker = ViolationTracker(context.state.index)
+        self._names = context.names
+        self._tracker = ViolationTracker(context.state.index, settings.granted)
         self._enforcer = Enforcer(settings)
         self._activity = asyncio.Event()
         self._terminating: dict[WorkloadKey, str] = {}  # with the uid: a later pod may have the same name
         self._reported: set[WorkloadKey] = set()  # victims that the dry run has logged
+        self._withheld: frozenset[ViolationId] = frozenset()  # violations reported because their evictions are withheld
         self.on = True
         self._metrics.gauge(
             "bayplan_violations", "Number of violated execution-time rules.", self._violation_counts, ("rule",)
@@ -73,6 +75,7 @@ class Enforcement:
         while True:
             self._activity.clear()
             plan = await self.plan_evictions()
+            self.report_withheld(plan)
             await asyncio.gather(*(self._evict(eviction) for eviction in plan.evict))
             if plan.evict:
                 continue  # the evictions may have changed more than the plan foresaw
@@ -116,6 +119,25 @@ class Enforcement:
         terminating = {key for key in involved(violations) if key in records and records[key].workload.terminating}
         return [violation for violation in violations if not violation.resolved_without(terminating)]
 
+    def report_withheld(self, plan: EvictionPlan) -> None:
+        """Report each violation whose evictions are withheld, once for as long as it stays."""
+        reported, self._withheld = self._withheld, frozenset(one.violation.id for one in plan.withheld)
+        for one in plan.withheld:
+            record = self._state.index.records.get(one.violation.owner)
+            if one.violation.id in reported or record is None:
+                continue
+            log.info(
+                "eviction withheld",
+                extra={"pod": one.violation.owner, "rule": one.violation.shown, "victims": list(one.peers)},
+            )
+            if not self._dry_run:
+                self._metrics.evictions.labels("withheld").inc(len(one.peers))
+                peers = "1 pod" if len(one.peers) == 1 else f"{len(one.peers)} pods"
+                note = f"not enforced, because {peers} of namespaces without consent would be evicted"
+                note = f"{note}: {self._describe_rule(one.violation, record.workload.namespace)}"
+                pod = PodRef.of(record.workload)
+                self._events.record(pod, "RuleNotEnforced", note, action="Evicting", warning=True)
+
     async def _evict(self, eviction: Eviction) -> None:
         record = self._state.index.records.get(eviction.victim)
         if record is None:
@@ -149,12 +171,20 @@ class Enforcement:
 
     def _record_eviction(self, eviction: Eviction, victim: PodRef) -> None:
         """Record the rule on the victim, and the eviction on the pods at the other side of the violations."""
-        rule = _describe_rule(eviction.causes[0])
+        rule = self._describe_rule(eviction.causes[0], victim.namespace)
         note = f"evicted because {eviction.why}: {rule}"
         self._events.record(victim, "RuleBroken", note, action="Evicting", warning=True)
         for other in self._remaining_peers(eviction)[:MAX_PEERS_NOTIFIED]:
-            text = f"{eviction.victim} was evicted: {eviction.why} ({rule})"
+            rule = self._describe_rule(eviction.causes[0], other.namespace)
+            text = f"{self._names.name(eviction.victim, other.namespace)} was evicted: {eviction.why} ({rule})"
             self._events.record(PodRef.of(other), "NeighbourEvicted", text, action="Evicting")
+
+    def _describe_rule(self, violation: Violation, reader: str) -> str:
+        """Return the owner of the violated rule and what the rule requires, for readers of this namespace."""
+        owner = self._names.name(violation.owner, reader)
+        verb = "rejects" if violation.rule_type is RuleType.ANTI_AFFINITY else "requires"
+        allowed = f" more than {violation.limit} of" if violation.limit else ""
+        return f"{owner} {verb}{allowed} {violation.shown} in {violation.domain or violation.topology_key}"
 
     def _remaining_peers(self, eviction: Eviction) -> list[Workload]:
         """Return the pods at the other side of the violations that are not evicted themselves."""
@@ -165,10 +195,3 @@ class Enforcement:
     def _violation_counts(self) -> list[tuple[tuple[str, ...], float]]:
         found = Counter(_METRIC_LABELS[violation.rule_type] for violation in self._tracker.violations())
         return [((name,), float(count)) for name, count in sorted(found.items())]
-
-
-def _describe_rule(violation: Violation) -> str:
-    """Return the owner of the violated rule and what the rule requires."""
-    verb = "rejects" if violation.rule_type is RuleType.ANTI_AFFINITY else "requires"
-    allowed = f" more than {violation.limit} of" if violation.limit else ""
-    return f"{violation.owner} {verb}{allowed} {violation.shown} in {violation.domain or violation.topology_key}"

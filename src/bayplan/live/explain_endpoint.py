@@ -1,7 +1,8 @@
 """
 `GET /explain?pod=NAMESPACE/NAME`: why a pod is pending, or would be placed where it is placed.
 
-The response is the document of `bayplan explain -o json`. It is computed in a worker thread on a follower of the index,
+The response is the document of `bayplan explain -o json`, in which pods of other namespaces are named only if that is
+configured. It is computed in a worker thread on a follower of the index,
 so an explanation of many nodes neither holds the event loop nor waits for it. As in a scheduling attempt, nominated
 pods that the pod must leave capacity for are counted on their nodes, and a pod with scheduling gates is not placed. The
 follower is created by the first request and released after some minutes without one.
@@ -17,6 +18,7 @@ from aiohttp import web
 
 from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping.pods import SpreadContext
@@ -40,7 +42,7 @@ class ExplainEndpoint:
 
     `find_pod` returns a pod by namespace and name; None if it does not exist. One that has a node is explained as its
     controller would recreate it, with the `spread_context` of that moment. `competing_with` returns the nominated pods
-    that a pod must leave capacity for, with their nodes.
+    that a pod must leave capacity for, with their nodes. `names` says how pods of other namespaces are named.
     """
 
     def __init__(
@@ -50,9 +52,12 @@ class ExplainEndpoint:
         find_pod: FindPod,
         spread_context: SpreadContext,
         competing_with: Callable[[Workload], Nominated],
+        *,
+        names: PeerNames,
     ) -> None:
         self._index, self._profiles = index, profiles
         self._find_pod, self._spread_context, self._competing_with = find_pod, spread_context, competing_with
+        self._names = names
         self._follower: Follower | None = None
         self._engines: dict[str, Engine] = {}  # over the copy
         self._one_at_a_time = asyncio.Lock()
@@ -97,6 +102,7 @@ class ExplainEndpoint:
         placed = index.records.get(workload.key)
         with nominations.with_nominated_pods(nominated, index):
             found = explanation.explain(workload, engine)
+            found = explanation.as_seen(found, workload.namespace, self._names, index.records.__contains__)
         if workload.gates:
             message = f"{GATED.text}: {', '.join(workload.gates)}"
             found = msgspec.structs.replace(found, target="", message=message)

@@ -8,6 +8,7 @@ new pod. Needs no network: the state may come from files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 from bayplan.enforcing import rebalancing
@@ -25,10 +26,13 @@ NODE = "Node"  # the owner of mirror pods, which the kubelet runs regardless of 
 
 
 class PodMoves:
-    """One state of a cluster."""
+    """One state of a cluster. Terms of pods of the `granted` namespaces may move pods of every namespace."""
 
-    def __init__(self, cluster: LoadedCluster, rules: Sequence[AnyRule]) -> None:
+    def __init__(
+        self, cluster: LoadedCluster, rules: Sequence[AnyRule], granted: AbstractSet[str] = frozenset()
+    ) -> None:
         self.cluster = cluster
+        self._granted = granted
         self._engine = Engine(cluster.index, rules)
 
     @property
@@ -79,7 +83,7 @@ class PodMoves:
 
     @contextmanager
     def _preferences(self) -> Iterator[PodPreferences]:
-        preferences = PodPreferences(self._engine)
+        preferences = PodPreferences(self._engine, self._granted)
         yield preferences
         preferences.release()
 

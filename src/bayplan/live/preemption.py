@@ -48,6 +48,7 @@ class PreemptionEvaluator:
         queue = self._queue
         found = preemption.preempt(workload, engine, self._state.budgets, queue.nominations.all())
         if found.target:
+            log.info("preempting", extra={"pod": workload.key, "node": found.target, "victims": list(found.victims)})
             victims = tuple(engine.index.records[key].workload for key in found.victims)
             displaced = queue.nominate(workload, found.target, frozenset(victim.uid for victim in victims))
             self._metrics.preemption_victims.observe(len(victims))

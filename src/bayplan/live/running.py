@@ -19,6 +19,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan.errors import ClusterError, Fault, InputError
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.leader_election import LeaderElector
@@ -143,6 +144,7 @@ class RunningScheduler:
                         self._synced_pod,
                         self.state.spread_context.current,
                         self.state.queue.nominations.competing_with,
+                        names=PeerNames(self._settings.names_other_namespaces),
                     )
                     app.router.add_get(explain_endpoint.PATH, endpoint.respond)
                 server = await stack.enter_async_context(StatusServer(app, address.host, address.port))

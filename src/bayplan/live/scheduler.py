@@ -55,7 +55,7 @@ class Scheduler:
         on_step: Callable[[], None],
     ) -> None:
         self._state, self._queue = context.state, context.state.queue
-        self._events, self._metrics = context.events, context.metrics
+        self._events, self._metrics, self._names = context.events, context.metrics, context.names
         self._clock, self._wall = context.clock, context.wall
         self._engines = engines
         self._binder = Binder(context, volumes)
@@ -190,7 +190,8 @@ class Scheduler:
         self._metrics.observe_attempt(UNSCHEDULABLE, workload.scheduler_name, self._clock() - began)
         log.debug("unschedulable", extra={"pod": pending.key, "message_text": message})
         self._on_decision(workload, "", message)
-        note = f"{message} Blocked by {', '.join(diagnosis.blockers)}." if diagnosis.blockers else message
+        blockers = self._names.listed(diagnosis.blockers, workload.namespace)
+        note = f"{message} Blocked by {blockers}." if blockers else message
         self._events.record(PodRef.of(workload), "FailedScheduling", note, action="Scheduling", warning=True)
         if message != pending.message or attempt.nominated is not None:
             self._update_condition(pending, message, conditions.UNSCHEDULABLE, nominated=attempt.nominated)

@@ -42,6 +42,8 @@ class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbi
     preempt_across_nodes: bool = False
     # Preemption evicts no pod that the incoming pod has required affinity to.
     spare_affinity_partners: bool = False
+    # An execution-time rule evicts pods of other namespaces without their consent (seed).
+    evict_across_namespaces: bool = False
 
     # Fleets. Spread by zone, provider and label holds for the selected clusters (seed), or only requires the property.
     spread_by_every_field: bool = False
@@ -69,6 +71,7 @@ DESIGN = Semantics(
     negative_namespace_selector_matches_all=False,
     preempt_across_nodes=True,
     spare_affinity_partners=True,
+    evict_across_namespaces=True,
     spread_by_every_field=True,
     first_tier_alone=True,
     draining_copies_count=True,
@@ -86,6 +89,7 @@ def for_fleets(semantics: Semantics) -> Semantics:
         negative_namespace_selector_matches_all=False,
         empty_topology_key_means_any=False,
         daemon_namespaces=(),
+        evict_across_namespaces=True,  # nothing is evicted in a fleet
         terminating_peers_satisfy=False,
     )
 

@@ -34,8 +34,8 @@ TARGET = "\0target"  # the topology in which every target is a domain of its own
 # What a term may select by besides labels has keys of its own, so that it can be read like a label.
 NAMESPACE = "\0namespace"  # the key whose value is the workload's namespace
 NAMESPACE_LABEL = "\0namespace/"  # begins the keys of the labels of that namespace
-# The API server sets this label on every namespace, so requiring it excludes none.
-_IN_EVERY_NAMESPACE = Requirement("kubernetes.io/metadata.name", EXISTS)
+# The labels of a namespace that is created without any: the API server adds its name. This one is in no selector.
+_NEW_NAMESPACE = {"kubernetes.io/metadata.name": "\0new"}
 
 
 class PodTerm(msgspec.Struct, frozen=True):
@@ -83,6 +83,11 @@ class TermPart(msgspec.Struct, frozen=True):
         if self.selector is None or not self.in_scope(namespace, namespace_labels):
             return False
         return self.selector.matches(labels)
+
+    @property
+    def selects_unlabelled(self) -> bool:
+        """Whether pods without labels are selected, and so all pods but those labelled to be left out."""
+        return self.selector is not None and self.selector.matches({})
 
     def in_scope(self, namespace: str, namespace_labels: Labels) -> bool:
         """Whether the term selects workloads of this namespace at all."""
@@ -262,13 +267,17 @@ def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:
 
 
 def covers_all_namespaces(part: TermPart) -> bool:
-    """Whether the term selects workloads of every present and future namespace, except those it tolerates."""
+    """
+    Whether the term selects workloads of every namespace that could be created, except those it tolerates.
+
+    A namespace that is named or labelled to be left out may be excepted: an author who excludes a label that nothing
+    has, or a name that nobody uses, excludes nothing.
+    """
     if part.namespaces is None:
         return True
-    selector = part.namespace_selector
-    return selector is not None and all(required == _IN_EVERY_NAMESPACE for required in selector.requirements)
+    return part.namespace_selector is not None and part.namespace_selector.matches(_NEW_NAMESPACE)
 
 
 def covers_all_pods(part: TermPart) -> bool:
-    """Whether the term selects every pod of every namespace, except those it tolerates."""
-    return part.selector == EVERYTHING and covers_all_namespaces(part)
+    """Whether the term selects every pod of every namespace, except those it tolerates and those labelled for it."""
+    return part.selects_unlabelled and covers_all_namespaces(part)

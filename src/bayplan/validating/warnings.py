@@ -33,6 +33,8 @@ DEPRECATED_LABELS = {
     "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
 
+DAEMONS = "kube-system"  # where daemons run, with the label that every namespace has
+DAEMON_LABELS = {"kubernetes.io/metadata.name": DAEMONS}
 REGION = "region"
 EVERY_CLUSTER = (
     "without maxGroups on a cluster spread constraint the first workload takes every cluster that fits, "
@@ -217,7 +219,8 @@ def affinity_pitfalls(pod_affinity: AffinityTerms, namespace: str, semantics: Se
             found.append(f"{term.path}.namespaceSelector: {NEGATIVE_SELECTOR}")
     for use in resolve(pod_affinity, namespace, semantics, incoming=True).anti_required:
         (part,) = use.term.parts
-        if terms.covers_all_pods(part) and not part.excluded_namespaces and not use.limit:
+        tolerant = part.excluded_namespaces or not part.in_scope(DAEMONS, DAEMON_LABELS)
+        if terms.covers_all_pods(part) and not tolerant and not use.limit:
             found.append(f"{use.source.path}: {DAEMONS_TOO}")
     return found
 

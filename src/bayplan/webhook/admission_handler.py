@@ -9,21 +9,23 @@ Mutation adds the daemon namespaces, which every required anti-affinity term tol
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from bayplan.enforcing import pod_guard
 from bayplan.errors import ClusterError, InputError
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.mapping import pods
+from bayplan.model.labels import Labels
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
 from bayplan.validating import admission, affinity, fields, placement_annotation, yaml_text
 from bayplan.validating import warnings as policy_warnings
 from bayplan.validating.affinity import AFFINITY_ANNOTATION, MAX_ANNOTATION_LENGTH
 from bayplan.validating.fields import Cause, Field
-from bayplan.validating.guard import GuardSettings, Requester
+from bayplan.validating.guard import NO_NAMESPACES, GuardSettings, Requester
 from bayplan.webhook import reviews
 from bayplan.webhook.reviewers import BindReviewer, ClusterView, QuotaReviewer
 from bayplan.webhook.reviews import ALLOWED, AdmissionRequest, AdmissionResponse
@@ -61,6 +63,7 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     own_namespace: str = "bayplan-system"
     charge: Literal["largest", "average"] = "largest"
     quota: str = "bayplan-quota"
+    names: PeerNames = PeerNames()
 
 
 class _Binding(ApiObject):
@@ -72,7 +75,7 @@ class AdmissionHandler:
 
     def __init__(self, settings: AdmissionSettings, view: ClusterView | None = None) -> None:
         self._settings, self._view = settings, view
-        self._binds = None if view is None else BindReviewer(view)
+        self._binds = None if view is None else BindReviewer(view, settings.names)
         self._quota = None if view is None else QuotaReviewer(view, settings.charge, settings.quota)
 
     async def validate(self, request: AdmissionRequest) -> AdmissionResponse:
@@ -140,10 +143,21 @@ class AdmissionHandler:
         before = None if old is None else pod_guard.pod_like(old, request.namespace)
         requester = _requester(request, written)
         verdict = pod_guard.guard_verdict(
-            pod, settings.semantics, settings.guard, requester, annotated=True, before=before
+            pod,
+            settings.semantics,
+            settings.guard,
+            requester,
+            annotated=True,
+            before=before,
+            namespaces=self._namespaces(),
         )
         misplaced = _new_causes(_placement_causes(written), _placement_causes(old))
         return pod_guard.GuardVerdict(verdict.causes + misplaced, verdict.warnings) if misplaced else verdict
+
+    def _namespaces(self) -> Mapping[str, Labels]:
+        """Return the namespaces that exist with their labels; none while they are not known."""
+        view = self._view
+        return view.index.peer_index.namespaces if view is not None and view.synced else NO_NAMESPACES
 
     # Reviews that need the state of the cluster
 

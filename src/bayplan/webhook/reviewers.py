@@ -16,6 +16,7 @@ import msgspec
 from bayplan.enforcing import bind_review, quota
 from bayplan.enforcing.quota import Charge, Charger, QuotaLimits
 from bayplan.errors import ClusterError
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 
@@ -61,8 +62,8 @@ class _AdmittedBind(msgspec.Struct, frozen=True):
 class BindReviewer:
     """Reviews binds. One instance serves all reviews of a process: it remembers the binds just admitted."""
 
-    def __init__(self, view: ClusterView, clock: Callable[[], float] = time.monotonic) -> None:
-        self._view, self._clock = view, clock
+    def __init__(self, view: ClusterView, names: PeerNames, clock: Callable[[], float] = time.monotonic) -> None:
+        self._view, self._names, self._clock = view, names, clock
         self._admitted: dict[WorkloadKey, _AdmittedBind] = {}
 
     def rejection(self, workload: Workload, node: str, *, dry_run: bool) -> str:
@@ -74,7 +75,7 @@ class BindReviewer:
         broken = bind_review.broken_rules(workload, node, index, expected)
         if not broken and not dry_run:
             self._admitted[workload.key] = _AdmittedBind(workload, node, now + BIND_EXPECTED_SECONDS)
-        return "; ".join(str(rule) for rule in broken)
+        return "; ".join(dict.fromkeys(rule.text(self._names) for rule in broken))
 
 
 class _AdmittedPod(msgspec.Struct, frozen=True):
@@ -114,7 +115,7 @@ class QuotaReviewer:
         return message
 
     def _exclusion(self, workload: Workload) -> object:
-        return quota.exclusion_of(workload.needs.affinity, workload.namespace, self._view.index.semantics)
+        return self._charger.exclusion(workload.needs.affinity, workload.namespace)
 
     def _charges(self, namespace: str, pending: Iterable[Workload]) -> list[Charge]:
         """Return the charges of a namespace: for bound pods, pending pods and pods just admitted."""

@@ -42,7 +42,7 @@ def _row(
         _violated_by(violation),
         _listed(evicted) or "none",
         duration(settings.grace(violation.rule_type)) if evicted and settings else "-",
-        "; ".join(dict.fromkeys(map(_why, verdict.outcomes))) or "-",
+        "; ".join(_reasons(verdict.outcomes)) or "-",
     )
 
 
@@ -63,8 +63,17 @@ def _violated_by(violation: Violation) -> str:
     return f"peers only in other domains: {_listed(violation.peers)}" if violation.peers else "no peer"
 
 
-def _why(outcome: EnforcementOutcome) -> str:
-    return f"{outcome.victim} is not evicted: {outcome.spared}" if outcome.spared else outcome.why
+def _reasons(outcomes: Sequence[EnforcementOutcome]) -> list[str]:
+    """Why pods are evicted, and why others are not; each reason once."""
+    spared: dict[str, list[WorkloadKey]] = {}
+    for outcome in outcomes:
+        if outcome.spared:
+            spared.setdefault(outcome.spared, []).append(outcome.victim)
+    evicted = dict.fromkeys(outcome.why for outcome in outcomes if not outcome.spared)
+    kept = (
+        f"{_listed(names)} {'is' if len(names) == 1 else 'are'} not evicted: {why}" for why, names in spared.items()
+    )
+    return [*evicted, *kept]
 
 
 def _listed(names: Sequence[WorkloadKey]) -> str:
@@ -88,11 +97,12 @@ def names(preview: EnforcementPreview, workloads: dict[WorkloadKey, Workload]) -
 
 def document(preview: EnforcementPreview, settings: EnforcementSettings | None) -> dict[str, Any]:
     """A versioned `ViolationList`."""
-    outcomes = {outcome.victim: outcome for verdict in preview.verdicts for outcome in verdict.outcomes}
+    outcomes = [outcome for verdict in preview.verdicts for outcome in verdict.outcomes]
+    evicted = {outcome.victim for outcome in outcomes if not outcome.spared}
     summary = {
         "violations": len(preview.verdicts),
-        "wouldGo": sum(not outcome.spared for outcome in outcomes.values()),
-        "spared": sum(bool(outcome.spared) for outcome in outcomes.values()),
+        "wouldGo": len(evicted),
+        "spared": len({outcome.victim for outcome in outcomes} - evicted),
         "exact": preview.exact,
     }
     return versioned.document(
