@@ -38,7 +38,10 @@ def index_of(*placed, semantics=UPSTREAM):
 
 
 def broken(pod, node, *placed, semantics=UPSTREAM):
-    return [str(found) for found in bind_review.broken_rules(pod, node, index_of(*placed, semantics=semantics))]
+    return [
+        found.shown_in(pod.namespace)
+        for found in bind_review.broken_rules(pod, node, index_of(*placed, semantics=semantics))
+    ]
 
 
 PATH = f"metadata.annotations[bayplan.io/affinity].%s.{RUNNING}[0]"

@@ -29,11 +29,23 @@ class BrokenRule(msgspec.Struct, frozen=True):
     shown: str
     peers: tuple[WorkloadKey, ...]
 
-    def __str__(self) -> str:
+    def shown_in(self, namespace: str) -> str:
+        """Return the rule as the owner of a pod in this namespace may read it: it names no pods of other namespaces."""
+        if not _is_in(self.owner, namespace):
+            return f"a rule of a pod of another namespace on {self.node} rejects this pod"
         if not self.peers:
             return f"{self.path} of {self.owner} requires {self.shown} on its node, and {self.node} has none"
-        shown = ", ".join(self.peers[:3]) + (" …" if len(self.peers) > 3 else "")
-        return f"{self.path} of {self.owner} rejects {self.shown} on its node, and {self.node} has {shown}"
+        own = [peer for peer in self.peers if _is_in(peer, namespace)]
+        shown = [", ".join(own[:3]) + (" …" if len(own) > 3 else "")] if own else []
+        if len(own) < len(self.peers):
+            shown.append("pods of other namespaces")
+        return (
+            f"{self.path} of {self.owner} rejects {self.shown} on its node, and {self.node} has {' and '.join(shown)}"
+        )
+
+
+def _is_in(key: WorkloadKey, namespace: str) -> bool:
+    return key.startswith(f"{namespace}/")
 
 
 def broken_rules(
