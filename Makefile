@@ -54,7 +54,7 @@ test-live: setup  ## run the tests against a real API server
 
 faults: setup  ## run twenty rounds of every injected fault; results in benchmarks/faults.jsonl
 	@rm -f benchmarks/faults.jsonl
-	BAYPLAN_FAULT_ROUNDS=20 BAYPLAN_FAULT_RECORD=benchmarks/faults.jsonl $(BIN)/pytest -n 2 -m live tests/live/test_faults.py
+	BAYPLAN_FAULT_ROUNDS=20 BAYPLAN_FAULT_RECORD=benchmarks/faults.jsonl $(BIN)/pytest -n 2 -m live tests/live/test_faults*.py
 
 soak: setup  ## create and delete pods on a real API server for ten minutes
 	$(BIN)/python benchmarks/soak.py

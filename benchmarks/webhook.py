@@ -24,6 +24,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import targets
 from bayplan.webhook import certificates, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
+from bayplan.webhook.secret_paths import AcceptedPaths
 from bayplan.wire.nodes import Node
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -31,6 +32,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
 SIZE = 8000
 CONNECTIONS = 8
+SEGMENT = "segment-of-the-benchmark"
 LIFETIME = timedelta(days=1)  # of the certificates
 
 
@@ -113,12 +115,12 @@ def serve(pipe, n_nodes):
 
 
 async def _serve(pipe, n_nodes):
-    now, context = datetime.now(UTC), certificates.server_context()
+    now, tls = datetime.now(UTC), certificates.ServerTls()
     authority = certificates.create_authority(now, LIFETIME)
-    certificates.load_into(context, certificates.create_serving_pair(authority, ["127.0.0.1"], now, LIFETIME))
-    async with serving.WebhookServer(
-        serving.application(AdmissionHandler(AdmissionSettings(), View(n_nodes))), context, "127.0.0.1", 0
-    ) as server:
+    tls.load(certificates.create_serving_pair(authority, ["127.0.0.1"], now, LIFETIME))
+    handler = AdmissionHandler(AdmissionSettings(), View(n_nodes))
+    endpoint = serving.ReviewEndpoint(handler, AcceptedPaths([SEGMENT]))
+    async with serving.WebhookServer(endpoint, tls, "127.0.0.1", 0) as server:
         pipe.send((server.port, authority.certificate))
         loop = asyncio.get_running_loop()
         while True:  # every input line requests the processor time so far; end of input ends the process
@@ -130,7 +132,7 @@ async def _serve(pipe, n_nodes):
 async def ask(port, bundle, body, count):
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cadata=bundle.decode()), limit=CONNECTIONS)
     headers = {"Content-Type": "application/json"}
-    url = f"https://127.0.0.1:{port}{serving.PODS}"
+    url = f"https://127.0.0.1:{port}/{SEGMENT}{serving.PODS}"
     async with aiohttp.ClientSession(connector=connector) as session:
 
         async def some(n):

@@ -38,7 +38,7 @@ def manifests(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def container(manifests):
-    (deployment,) = (one for one in manifests if one["kind"] == "Deployment")
+    (deployment,) = (one for one in manifests if (one["kind"], one["metadata"]["name"]) == ("Deployment", "bayplan"))
     return deployment["spec"]["template"]["spec"]["containers"][0]
 
 
@@ -64,7 +64,7 @@ def test_the_webhook_configuration_reaches_the_port_of_the_container(manifests, 
     named = {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]): one for one in manifests}
     namespace, _, name = options["webhook_service"].partition("/")
     service, policy = (named[kind, namespace, name] for kind in ("Service", "NetworkPolicy"))
-    (deployment,) = (one for one in manifests if one["kind"] == "Deployment")
+    (deployment,) = (one for one in manifests if (one["kind"], one["metadata"]["name"]) == ("Deployment", "bayplan"))
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert deployment["metadata"]["namespace"] == namespace
     assert service["spec"]["selector"].items() <= labels.items()

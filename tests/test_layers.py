@@ -23,7 +23,7 @@ LAYERS = (
     ("schedule_pod", "schedule_binding"),
     ("explaining.explanation", "preempting", "placing"),
     ("queueing", "enforcing", "auditing"),
-    ("kube_api", "reading"),
+    ("kube_api", "reading", "serving"),
     ("writing",),
     ("watching",),
     ("live", "webhook"),

@@ -59,11 +59,11 @@ class Admin:
     async def __aexit__(self, *failure):
         await self._session.close()
 
-    async def request(self, method, path, content=None, *, media="application/json", **params):
-        """Return the decoded response to any request; raise ApiError for status 400 and above."""
+    async def request(self, method, path, content=None, *, media="application/json", token=None, **params):
+        """Return the decoded response to any request, by another user if a token is given; ApiError from status 400 on."""
         body = None if content is None else json.dumps(content).encode()
         params = {key: str(value) for key, value in params.items()}
-        headers = {"Content-Type": media}
+        headers = {"Content-Type": media, **({"Authorization": f"Bearer {token}"} if token else {})}
         while True:
             async with self._session.request(
                 method, self.url + path, data=body and io.BytesIO(body), params=params, headers=headers

@@ -12,6 +12,7 @@ from live.karmada import load_karmada_crds
 from live.kube_server import KubeServer
 from live.proxy import Proxy
 from live.scripted_server import ScriptedServer
+from live.shipped import Shipped
 
 REAL = frozenset({"kube_server", "new_kube_server"})
 NO_SERVER = "no real API server"
@@ -142,3 +143,11 @@ async def namespace(admin):
     name = f"test-{next(NUMBERS)}"
     await admin.create_namespace(name)
     return name
+
+
+@pytest.fixture
+async def apply(kube_server, admin, tmp_path):
+    """Applies manifests of `deploy/`; see Shipped."""
+    shipped = Shipped(kube_server, admin, tmp_path)
+    yield shipped
+    await shipped.remove()

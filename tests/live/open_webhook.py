@@ -12,6 +12,7 @@ from bayplan.mapping import pods, targets
 from bayplan.webhook import certificates, manifests, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
 from bayplan.webhook.certificates import CertificateLifetimes, CertificateRotator
+from bayplan.webhook.secret_paths import AcceptedPaths
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
 from live.admin import ApiError, wait_for
@@ -77,25 +78,28 @@ async def serving_webhook(
 
     With `new_connections` every request uses a new TLS connection, and so the current certificate.
     """
-    context, written = certificates.server_context(), []
+    tls, paths, written = certificates.ServerTls(), AcceptedPaths(), []
 
     async def patch(resource, name, change):
         await admin.patch(resource, name, change, how="strategic")
 
-    async def inject(bundle):
-        await manifests.bundle_injector(patch, written)(bundle)
+    async def inject(bundle, segment):
+        await manifests.client_config_injector(patch, address, written)(bundle, segment)
 
     webhook = ServedWebhook(admin, None, None, written)
-    app = serving.application(
-        AdmissionHandler(settings, view), lambda path, allowed, seconds: webhook.reviews.append((path, allowed))
+    endpoint = serving.ReviewEndpoint(
+        AdmissionHandler(settings, view), paths, lambda path, allowed, seconds: webhook.reviews.append((path, allowed))
     )
-    if new_connections:
-        app.on_response_prepare.append(_end_connection)
+    lifetimes = lifetimes or CertificateLifetimes()
     webhook.rotator = CertificateRotator(
-        context, ["127.0.0.1"], MemoryStore(), inject, lifetimes or CertificateLifetimes()
+        ["127.0.0.1"], MemoryStore(), inject, tls=tls, paths=paths, lifetimes=lifetimes
     )
+    address = manifests.WebhookAddress(url="https://127.0.0.1")
     await webhook.rotator.rotate(now or datetime.now(UTC))  # the server needs a first certificate
-    webhook.server = await webhook._stack.enter_async_context(serving.WebhookServer(app, context, "127.0.0.1", 0))
+    webhook.server = serving.WebhookServer(endpoint, tls, "127.0.0.1", 0)
+    if new_connections:
+        endpoint.recognise = lambda _http: None
+    await webhook._stack.enter_async_context(webhook.server)
     address = manifests.WebhookAddress(url=f"https://127.0.0.1:{webhook.server.port}")
     written += manifests.manifests(address, settings.own_namespace, failure_policy)
     try:
@@ -111,11 +115,6 @@ async def serving_webhook(
         await asyncio.sleep(0)
         await webhook.close()
         await wait_for(lambda: _is_no_longer_called(admin))
-
-
-async def _end_connection(_request, response):
-    response.headers["Connection"] = "close"
-    response.force_close()
 
 
 PROBE = {

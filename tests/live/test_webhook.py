@@ -30,7 +30,8 @@ ZONE = "topology.kubernetes.io/zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RUNNING = "requiredDuringSchedulingRequiredDuringExecution"
 NAMES = (f"w{n}" for n in itertools.count())
-RIGHTS = pathlib.Path(__file__).parents[2] / "deploy" / "webhook" / "rbac.yaml"
+RIGHTS = pathlib.Path(__file__).parents[2] / "deploy" / "webhook-certificates" / "rbac.yaml"
+ACCOUNT = "bayplan-webhook-certificates"
 OWN = "bayplan-system"
 
 
@@ -324,9 +325,9 @@ async def shipped(admin):
         await admin.create(document)
     yield webhook
     for resource in (*CONFIGURATIONS, *("rbac.authorization.k8s.io/v1/clusterrole" + s for s in ("s", "bindings"))):
-        await admin.delete(resource, "bayplan" if resource in CONFIGURATIONS else "bayplan-webhook")
+        await admin.delete(resource, "bayplan" if resource in CONFIGURATIONS else ACCOUNT)
     for resource in ("rolebindings", "roles"):
-        await admin.delete(f"rbac.authorization.k8s.io/v1/{resource}", "bayplan-webhook", OWN)
+        await admin.delete(f"rbac.authorization.k8s.io/v1/{resource}", ACCOUNT, OWN)
     await admin.delete_all("secrets", OWN)
     await wait_for(lambda: _let_in(admin))
 
@@ -336,7 +337,7 @@ async def _let_in(admin):
 
 
 async def test_the_webhook_works_with_its_shipped_rights(kube_server, admin, shipped):
-    token = await admin.service_account_token(OWN, "bayplan")
+    token = await admin.service_account_token(OWN, ACCOUNT)
     options = ConnectOptions(token=token)
     errors_reported = []
     async with connect.from_kubeconfig(kube_server.kubeconfig(), options=options) as connection:
@@ -375,7 +376,7 @@ async def test_a_foreign_secret_is_reported(spoilt, kube_server, admin):
     meta = {"name": in_cluster.SECRET, "namespace": OWN}
     await admin.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": encoded})
     async with connect.from_kubeconfig(kube_server.kubeconfig()) as connection:
-        with pytest.raises(ClusterError, match="holds no certificates of this webhook; delete it"):
+        with pytest.raises(ClusterError, match="holds no certificates of this webhook; remove its data"):
             await in_cluster.SecretStore(connection, OWN).load()
 
 

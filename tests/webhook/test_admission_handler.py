@@ -272,7 +272,7 @@ async def test_an_admitted_bind_counts_before_it_is_seen_in_the_cluster():
         )
         message = (await review(binding(second, "n1"), handler, subResource="binding")).message
         assert message.endswith("of shop/web rejects app=db on its node, and n1 has shop/db")
-        now[0] += reviewers.BIND_EXPECTED_SECONDS
+        now[0] += reviewers.BIND_RESERVED_SECONDS
         assert (await review(binding(second, "n1"), handler, subResource="binding")).allowed, (
             "the first bind never came"
         )
@@ -367,7 +367,7 @@ async def test_an_admitted_pod_is_charged_before_it_is_seen_in_the_cluster():
     assert (await review(exclusive("a"), handler)).allowed
     assert (await review(exclusive("a"), handler)).allowed  # a repeated review
     assert not (await review(exclusive("b"), handler)).allowed
-    now[0] += reviewers.POD_EXPECTED_SECONDS  # a never came
+    now[0] += reviewers.POD_RESERVED_SECONDS  # a never came
     assert (await review(exclusive("b"), handler)).allowed
     view.put(exclusive("b"))
     assert not (await review(exclusive("c"), handler)).allowed

@@ -1,4 +1,4 @@
-"""The webhook configurations and the injection of the CA bundle."""
+"""The webhook configurations and the injection of the CA bundle and of the secret path."""
 
 import base64
 import pathlib
@@ -6,9 +6,10 @@ import pathlib
 import pytest
 import yaml
 
+from bayplan.errors import ClusterError
 from bayplan.validating.guard import GuardSettings
 from bayplan.webhook.admission_handler import AdmissionSettings
-from bayplan.webhook.manifests import WebhookAddress, bundle_injector, manifests
+from bayplan.webhook.manifests import WebhookAddress, client_config_injector, manifests
 from bayplan.webhook.running import WebhookSettings
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -43,7 +44,7 @@ def test_the_failure_policy_can_be_chosen(policy):
     (WebhookAddress(url="https://webhook.example"), {"url": "https://webhook.example/mutate"}, ("webhook.example",)),
 ])  # fmt: skip
 def test_the_client_config_follows_the_address(address, config, hosts):
-    assert webhooks(address, "ops")["defaults.bayplan.io"]["clientConfig"] == config
+    assert address.client_config("/mutate") == config
     assert address.hosts == hosts
 
 
@@ -53,14 +54,25 @@ async def test_the_bundle_is_injected_into_every_webhook():
     async def patch(resource, name, change):
         patched.append((resource, name, change))
 
-    await bundle_injector(patch, manifests(SERVICE, "ops"))(b"pem")
+    await client_config_injector(patch, SERVICE, manifests(SERVICE, "ops"))(b"pem", "segment")
     assert [(resource, name) for resource, name, _ in patched] == [
         ("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "bayplan"),
         ("admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "bayplan"),
     ]
     injected = {hook["name"]: hook["clientConfig"] for *_, change in patched for hook in change["webhooks"]}
     encoded = base64.b64encode(b"pem").decode()
-    assert injected == {name: {"caBundle": encoded} for name in webhooks(SERVICE, "ops")}
+    assert {config["caBundle"] for config in injected.values()} == {encoded}
+    assert {name: config["service"]["path"] for name, config in injected.items()} == {
+        "pods.bayplan.io": "/segment/validate/pods",
+        "workloads.bayplan.io": "/segment/validate/workloads",
+        "policies.bayplan.io": "/segment/validate/policies",
+        "bindings.bayplan.io": "/segment/validate/bindings",
+        "defaults.bayplan.io": "/segment/mutate",
+    }
+
+
+def test_the_shipped_configurations_have_no_path_so_that_applying_them_again_resets_none():
+    assert not any("path" in hook["clientConfig"]["service"] for hook in webhooks(SERVICE, "ops").values())
 
 
 def test_the_shipped_manifest_equals_the_defaults():
@@ -71,3 +83,12 @@ def test_the_shipped_manifest_equals_the_defaults():
 def test_without_namespaces_to_tolerate_nothing_is_mutated():
     settings = AdmissionSettings(guard=GuardSettings(tolerate_namespaces=()))
     assert len(WebhookSettings(settings=settings).manifests()) == 1
+
+
+async def test_an_error_of_the_api_server_does_not_show_the_secret():
+    async def refuse(_resource, _name, change):
+        raise ClusterError(f"422 Invalid: {change}")
+
+    with pytest.raises(ClusterError, match="/SECRET/validate/pods") as error:
+        await client_config_injector(refuse, SERVICE, manifests(SERVICE, "ops"))(b"pem", "the-secret-segment")
+    assert "the-secret-segment" not in str(error.value)

@@ -15,8 +15,9 @@ from bayplan.enforcing.quota import QuotaLimits
 from bayplan.errors import ClusterError, InputError
 from bayplan.webhook import certificates, running, serving
 from bayplan.webhook.admission_handler import AdmissionHandler, AdmissionSettings
-from bayplan.webhook.certificates import CertificateChain, CertificateLifetimes, CertificateRotator
+from bayplan.webhook.certificates import CertificateChain, CertificateLifetimes, CertificateRotator, ServerTls
 from bayplan.webhook.running import WebhookSettings
+from bayplan.webhook.secret_paths import AcceptedPaths
 from webhook.admission_reviews import MemoryStore, View, anti, pod, review
 
 DEFAULT = CertificateLifetimes()
@@ -24,16 +25,18 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 HOSTS = ("127.0.0.1", "bayplan-webhook.bayplan-system.svc")
 CLUSTER_WIDE = pod(affinity=anti("zone"))
+SEGMENT = "segment-of-these-tests"
 
 
 class Trust:
-    """The CA bundle as the API server has it; `bundles` are all that were injected."""
+    """The CA bundle and the path segment as the API server has them; `bundles` and `segments` are all that it got."""
 
     def __init__(self):
-        self.bundles = []
+        self.bundles, self.segments = [], []
 
-    async def inject(self, bundle):
+    async def inject(self, bundle, segment=SEGMENT):
         self.bundles.append(bundle)
+        self.segments.append(segment)
 
     def context(self):
         return ssl.create_default_context(cadata=self.bundles[-1].decode())
@@ -42,11 +45,11 @@ class Trust:
 @contextlib.asynccontextmanager
 async def serve(on_review=None, now=None, lifetimes=DEFAULT, handler=None):
     """Serve a webhook on a free port; yields the server, its rotator and the trusted bundle."""
-    context, trust = certificates.server_context(), Trust()
-    rotator = CertificateRotator(context, HOSTS, MemoryStore(), trust.inject, lifetimes)
+    tls, paths, trust = ServerTls(), AcceptedPaths(), Trust()
+    rotator = CertificateRotator(HOSTS, MemoryStore(), trust.inject, tls=tls, paths=paths, lifetimes=lifetimes)
     await rotator.rotate(now or datetime.now(UTC))
-    app = serving.application(handler or AdmissionHandler(AdmissionSettings()), on_review)
-    async with serving.WebhookServer(app, context, "127.0.0.1", 0) as server:
+    endpoint = serving.ReviewEndpoint(handler or AdmissionHandler(AdmissionSettings()), paths, on_review)
+    async with serving.WebhookServer(endpoint, tls, "127.0.0.1", 0) as server:
         yield server, rotator, trust
 
 
@@ -58,7 +61,7 @@ async def post(server, trust, path=serving.PODS, body=None, **how):
         aiohttp.ClientSession() as session,
         session.request(
             how.pop("method", "POST"),
-            f"https://127.0.0.1:{server.port}{path}",
+            f"https://127.0.0.1:{server.port}/{trust.segments[-1]}{path}",
             data=data,
             headers=headers,
             ssl=trust.context(),
@@ -166,13 +169,15 @@ async def test_a_review_without_the_state_it_needs_is_an_error():
 
 async def test_readyz_answers():
     async with serve() as (server, _, trust):
-        assert await post(server, trust, "/readyz", method="GET", body="") == (200, "ok\n")
+        url = f"https://127.0.0.1:{server.port}/readyz"
+        async with aiohttp.ClientSession() as session, session.get(url, ssl=trust.context()) as answer:
+            assert (answer.status, await answer.text()) == (200, "ok\n")
 
 
 # Certificates
 
 
-LIFETIMES = CertificateLifetimes(authority=90 * HOUR, serving=30 * HOUR, settling=HOUR)
+LIFETIMES = CertificateLifetimes(authority=90 * HOUR, serving=30 * HOUR, segment=900 * HOUR, settling=HOUR)
 
 
 def after(stored, hours):
@@ -232,24 +237,26 @@ async def test_no_request_is_rejected_while_certificates_rotate():
     lifetimes = CertificateLifetimes(authority=30 * minute, serving=10 * minute, settling=minute)
     served = set()
     async with serve(now=start, lifetimes=lifetimes) as (server, rotator, trust), aiohttp.ClientSession() as session:
-        url, written_review = f"https://127.0.0.1:{server.port}{serving.PODS}", json.dumps(review(CLUSTER_WIDE))
+        address, written_review = f"https://127.0.0.1:{server.port}", json.dumps(review(CLUSTER_WIDE))
         how = {"data": written_review, "headers": {"Content-Type": "application/json"}}
         for step in range(100):
-            before = trust.context()
+            before, segment_before = trust.context(), trust.segments[-1]
             await rotator.rotate(start + step * minute / 2)
             served.add(rotator._loaded)
-            for context in (before, trust.context()):
+            for context, segment in ((before, segment_before), (trust.context(), trust.segments[-1])):
+                url = f"{address}/{segment}{serving.PODS}"
                 async with session.post(url, ssl=context, **how) as stored:
                     assert stored.status == 200
                 async with aiohttp.ClientSession() as fresh, fresh.post(url, ssl=context, **how) as answer:
                     assert answer.status == 200
     assert len(dict.fromkeys(trust.bundles)) == 5  # an authority, two, the second, two, the third
     assert len(served) > 5
+    assert len(set(trust.segments)) > 5
 
 
 async def test_replicas_serve_the_same_certificate():
     store, trust = MemoryStore(), Trust()
-    first, second = (CertificateRotator(certificates.server_context(), HOSTS, store, trust.inject) for _ in range(2))
+    first, second = (CertificateRotator(HOSTS, store, trust.inject) for _ in range(2))
     await first.rotate(NOW)
     await second.rotate(NOW)
     assert first._loaded == second._loaded
@@ -266,16 +273,16 @@ async def test_a_replica_that_loses_the_race_adopts_the_stored_chain():
             return await super().save(chain, instead_of)
 
     store, trust = Race(), Trust()
-    rotator = CertificateRotator(certificates.server_context(), HOSTS, store, trust.inject)
+    rotator = CertificateRotator(HOSTS, store, trust.inject)
     await rotator.rotate(NOW)
     assert rotator._loaded == (await store.load()).serving
 
 
 async def test_no_certificate_is_served_before_its_authority_is_injected():
-    async def refuse(_bundle):
+    async def refuse(_bundle, _segment):
         raise ClusterError("the API server is away")
 
-    rotator = CertificateRotator(certificates.server_context(), HOSTS, MemoryStore(), refuse)
+    rotator = CertificateRotator(HOSTS, MemoryStore(), refuse)
     with pytest.raises(ClusterError):
         await rotator.rotate(NOW)
     assert rotator._loaded is None
@@ -284,14 +291,12 @@ async def test_no_certificate_is_served_before_its_authority_is_injected():
 async def test_a_failing_api_server_does_not_end_the_rotation():
     calls = []
 
-    async def refuse(bundle):
+    async def refuse(bundle, _segment):
         calls.append(bundle)
         raise ClusterError("away")
 
     errors = asyncio.Queue()
-    rotator = CertificateRotator(
-        certificates.server_context(), HOSTS, MemoryStore(), refuse, CertificateLifetimes(settling=timedelta())
-    )
+    rotator = CertificateRotator(HOSTS, MemoryStore(), refuse, lifetimes=CertificateLifetimes(settling=timedelta()))
     running = asyncio.create_task(rotator.run(errors.put_nowait))
     assert [str(await errors.get()) for _ in range(2)] == ["away", "away"]
     running.cancel()
@@ -303,19 +308,19 @@ async def test_a_failing_api_server_does_not_end_the_rotation():
 def write_files(folder, chain):
     (folder / "tls.crt").write_bytes(chain.serving.certificate)
     (folder / "tls.key").write_bytes(chain.serving.key)
+    (folder / "paths").write_text(f"{SEGMENT}\n")
 
 
 async def test_files_are_reloaded_when_they_change(tmp_path):
     now = datetime.now(UTC)
     first, second = (certificates.renewed(None, HOSTS, now, CertificateLifetimes()) for _ in range(2))
     write_files(tmp_path, first)
-    context, trust = certificates.server_context(), Trust()
-    files = certificates.CertificateFiles(context, str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
+    tls, trust = ServerTls(), Trust()
+    files = certificates.CertificateFiles(tls, str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
     assert files.reload()
     assert not files.reload()
-    async with serving.WebhookServer(
-        serving.application(AdmissionHandler(AdmissionSettings())), context, "127.0.0.1", 0
-    ) as server:
+    endpoint = serving.ReviewEndpoint(AdmissionHandler(AdmissionSettings()), AcceptedPaths([SEGMENT]))
+    async with serving.WebhookServer(endpoint, tls, "127.0.0.1", 0) as server:
         await trust.inject(first.bundle)
         assert (await post(server, trust))[0] == 200
         (tmp_path / "tls.crt").write_bytes(second.serving.certificate)  # half a change
@@ -329,9 +334,7 @@ async def test_files_are_reloaded_when_they_change(tmp_path):
 
 
 async def test_unusable_files_are_reported(tmp_path):
-    files = certificates.CertificateFiles(
-        certificates.server_context(), str(tmp_path / "none.crt"), str(tmp_path / "none.key")
-    )
+    files = certificates.CertificateFiles(ServerTls(), str(tmp_path / "none.crt"), str(tmp_path / "none.key"))
     with pytest.raises(InputError, match=r"none.crt: cannot be read: No such file or directory"):
         files.reload()
     errors = asyncio.Queue()
@@ -347,9 +350,7 @@ def test_a_key_with_a_passphrase_is_reported_without_a_prompt(tmp_path):
     locked = serialization.BestAvailableEncryption(b"secret")
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
     (tmp_path / "tls.key").write_bytes(pem)
-    files = certificates.CertificateFiles(
-        certificates.server_context(), str(tmp_path / "tls.crt"), str(tmp_path / "tls.key")
-    )
+    files = certificates.CertificateFiles(ServerTls(), str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
     with pytest.raises(InputError, match=r"tls.crt: no certificate chain with its key in .*tls.key"):
         files.reload()
 
@@ -363,6 +364,7 @@ async def test_a_webhook_with_certificates_from_files_needs_no_api_server(tmp_pa
     trust, errors = Trust(), []
     await trust.inject(chain.bundle)
     files = {"certificate": str(tmp_path / "tls.crt"), "key": str(tmp_path / "tls.key")}
+    files["path_file"] = str(tmp_path / "paths")
     async with running.serve(WebhookSettings(host="127.0.0.1", port=0, **files), None, errors.append) as server:
         assert (await post(server, trust))[0] == 200
         taken = WebhookSettings(host="127.0.0.1", port=server.port, **files)
@@ -376,7 +378,11 @@ async def test_a_webhook_with_certificates_from_files_needs_no_api_server(tmp_pa
     ({"certificate": "tls.crt"}, "belong together"),
     ({"key": "tls.key"}, "belong together"),
     ({}, "without one, give a certificate and a key"),
-    ({"certificate": "no/tls.crt", "key": "no/tls.key"}, "no/tls.crt: cannot be read"),
+    ({"certificate": "no/tls.crt", "key": "no/tls.key"}, "could not tell its API server from other clients"),
+    ({"certificate": "no/tls.crt", "key": "no/tls.key", "path_file": "no/paths"}, "no/tls.crt: cannot be read"),
+    ({"path_file": "paths"}, "belongs to a certificate and a key in files"),
+    ({"client_names": ("kube-apiserver",)}, "names of client certificates need the CA"),
+    ({"client_ca": "no/ca.crt"}, "no/ca.crt: cannot be read"),
 ])  # fmt: skip
 async def test_incomplete_certificate_settings_are_rejected(files, message):
     with pytest.raises(InputError, match=message):

@@ -26,4 +26,5 @@ SUMMARIES: Mapping[str, str] = {
     "validate": "Check manifests as an API server does, without a cluster.",
     "version": "Print the version, and the supported versions of Kubernetes and Karmada.",
     "violations": "List violations of execution-time rules, and the pods that enforcement would evict.",
+    "webhook-certificates": "Create and rotate the certificates and secret paths of the admission webhook.",
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from bayplan.model.semantics import Semantics
     from bayplan.model.workloads import Workload
     from bayplan.validating.guard import GuardSettings
+    from bayplan.webhook.manifests import WebhookAddress
     from bayplan.webhook.running import WebhookSettings
+    from bayplan.webhook.serving import WebhookServer
 
 _HEADING = "Admission webhook"
 log = logging.getLogger("bayplan.webhook")
@@ -37,6 +40,9 @@ class WebhookOptions(msgspec.Struct, frozen=True):
     webhook_url: str | None
     webhook_cert_file: str | None
     webhook_key_file: str | None
+    webhook_path_file: str | None
+    webhook_client_ca_file: str | None
+    webhook_client_name: tuple[str, ...]
     quota_charge: Literal["largest", "average"]
 
     def settings(self, semantics: Semantics, guard: GuardSettings, names: PeerNames) -> WebhookSettings | None:
@@ -44,24 +50,34 @@ class WebhookOptions(msgspec.Struct, frozen=True):
         if not self.webhook:
             return None
         from bayplan.webhook import admission_handler
-        from bayplan.webhook.manifests import WebhookAddress
         from bayplan.webhook.running import WebhookSettings
 
         host, port = value_types.host_and_port(self.webhook_bind_address)
-        namespace, _, service = self.webhook_service.partition("/")
-        if not namespace or not service:
-            expected = f"expected NAMESPACE/NAME, got {self.webhook_service!r}"
-            raise click.BadParameter(expected, param_hint="--webhook-service")
+        address = webhook_address(self.webhook_service, self.webhook_url)
         return WebhookSettings(
             settings=admission_handler.AdmissionSettings(
-                semantics=semantics, guard=guard, own_namespace=namespace, charge=self.quota_charge, names=names
+                semantics=semantics, guard=guard, own_namespace=address.namespace, charge=self.quota_charge, names=names
             ),
-            address=WebhookAddress(namespace=namespace, service=service, url=self.webhook_url or ""),
+            address=address,
             host=host,
             port=port,
             certificate=self.webhook_cert_file or "",
             key=self.webhook_key_file or "",
+            path_file=self.webhook_path_file or "",
+            client_ca=self.webhook_client_ca_file or "",
+            client_names=self.webhook_client_name,
         )
+
+
+def webhook_address(service: str, url: str | None) -> WebhookAddress:
+    """Return where API servers reach the webhook; a usage error unless the Service is NAMESPACE/NAME."""
+    from bayplan.webhook.manifests import WebhookAddress
+
+    namespace, _, name = service.partition("/")
+    if not namespace or not name:
+        expected = f"expected NAMESPACE/NAME, got {service!r}"
+        raise click.BadParameter(expected, param_hint="--webhook-service")
+    return WebhookAddress(namespace=namespace, service=name, url=url or "")
 
 
 class SchedulerView:
@@ -107,11 +123,51 @@ async def opened(
         lambda error: log.error(str(error)),
         SchedulerView(running, connection),
         running.observe_review,
-    ):
+    ) as server:
+        _add_counters(running, server)
         log.info("webhook", extra={"address": f"{webhook.host}:{webhook.port}"})
         yield
 
 
+def _add_counters(running: RunningScheduler, server: WebhookServer) -> None:
+    for name, text, counts in (
+        (
+            "bayplan_admission_reviews_shed",
+            "Number of admission reviews that were not answered because of overload, by the limit.",
+            server.endpoint.shed,
+        ),
+        (
+            "bayplan_webhook_requests_refused",
+            "Number of requests to the webhook that were not from its API server, by what was wrong.",
+            server.endpoint.refused,
+        ),
+        (
+            "bayplan_webhook_connections_closed",
+            "Number of connections to the webhook that were closed because of a limit, by the limit.",
+            server.server.closed,
+        ),
+    ):
+        running.add_counter(name, text, functools.partial(_samples, counts), ("cause",))
+
+
+def _samples(counts: Mapping[str, int]) -> Iterable[tuple[tuple[str, ...], float]]:
+    return [((cause,), float(n)) for cause, n in list(counts.items())]
+
+
+SERVICE = Option(
+    "--webhook-service",
+    metavar="NAMESPACE/NAME",
+    default="bayplan-system/bayplan-webhook",
+    show_default=True,
+    heading=_HEADING,
+    help="Service through which API servers reach the webhook. Objects in its namespace are never rejected.",
+)
+URL = Option(
+    "--webhook-url",
+    metavar="URL",
+    heading=_HEADING,
+    help="URL through which API servers reach the webhook, instead of a Service.",
+)
 WEBHOOK = OptionGroup(
     "webhook_options",
     WebhookOptions,
@@ -131,27 +187,15 @@ WEBHOOK = OptionGroup(
             heading=_HEADING,
             help="Listen address of the webhook.",
         ),
-        Option(
-            "--webhook-service",
-            metavar="NAMESPACE/NAME",
-            default="bayplan-system/bayplan-webhook",
-            show_default=True,
-            heading=_HEADING,
-            help="Service through which API servers reach the webhook. Objects in its namespace are never rejected.",
-        ),
-        Option(
-            "--webhook-url",
-            metavar="URL",
-            heading=_HEADING,
-            help="URL through which API servers reach the webhook, instead of a Service.",
-        ),
+        SERVICE,
+        URL,
         Option(
             "--webhook-cert-file",
             metavar="FILE",
             type=click.Path(),
             heading=_HEADING,
             help="Serving certificate, reloaded when the file changes. By default a certificate is generated, stored "
-            "in a Secret and rotated.",
+            "in a Secret and rotated, which needs the rights of `bayplan webhook-certificates`.",
         ),
         Option(
             "--webhook-key-file",
@@ -159,6 +203,28 @@ WEBHOOK = OptionGroup(
             type=click.Path(),
             heading=_HEADING,
             help="Private key of the serving certificate.",
+        ),
+        Option(
+            "--webhook-path-file",
+            metavar="FILE",
+            type=click.Path(),
+            heading=_HEADING,
+            help="Secret path segments by which API servers are recognised, one a line, reloaded when the file "
+            "changes. Belongs to --webhook-cert-file.",
+        ),
+        Option(
+            "--webhook-client-ca-file",
+            metavar="FILE",
+            type=click.Path(),
+            heading=_HEADING,
+            help="Serve only clients with a certificate of this authority.",
+        ),
+        Option(
+            "--webhook-client-name",
+            metavar="NAME",
+            multiple=True,
+            heading=_HEADING,
+            help="Common name or DNS name that the client certificate must have; repeatable, any by default.",
         ),
         Option(
             "--quota-charge",

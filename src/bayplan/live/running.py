@@ -31,10 +31,10 @@ from bayplan.live.cluster_writer import ApiServerWriter, DryRunWriter
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.explain_endpoint import ExplainEndpoint
 from bayplan.live.metrics import Reading
-from bayplan.live.serving import StatusServer
 from bayplan.mapping import pods
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.profiles import RulesByScheduler
+from bayplan.serving.server_thread import ServerThread
 from bayplan.watching import resources
 from bayplan.watching.background_tasks import BackgroundTasks, wait_for_any
 from bayplan.watching.cluster_state import ClusterState
@@ -102,6 +102,10 @@ class RunningScheduler:
         """Add a gauge of another part of this process to /metrics."""
         self._parts.metrics.gauge(name, text, reading, labels)
 
+    def add_counter(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
+        """Add a counter of another part of this process to /metrics, where `_total` is added to its name."""
+        self._parts.metrics.counter(name, text, reading, labels)
+
     def observe_review(self, path: str, allowed: bool, seconds: float) -> None:
         """Count an admission review that the webhook in this process has answered."""
         self._parts.metrics.reviews.labels(path, "allowed" if allowed else "refused").observe(seconds)
@@ -135,20 +139,7 @@ class RunningScheduler:
             recording = self._open_recording(stack)
             version = await self._connection.version()
             log.info("connected", extra={"server": self._connection.server, "version": version})
-            for address in self._settings.addresses:
-                app = serving.application(self._unready, self._parts.metrics.text)
-                if address == self._settings.explain_address:
-                    endpoint = ExplainEndpoint(
-                        self.state.index,
-                        self._profiles,
-                        self._synced_pod,
-                        self.state.spread_context.current,
-                        self.state.queue.nominations.competing_with,
-                        names=PeerNames(self._settings.names_other_namespaces),
-                    )
-                    app.router.add_get(explain_endpoint.PATH, endpoint.respond)
-                server = await stack.enter_async_context(StatusServer(app, address.host, address.port))
-                self.ports.append(server.port)
+            await self._serve(stack)
             await stack.enter_async_context(self._election_connection)
             background_tasks = await stack.enter_async_context(BackgroundTasks())
             if not await self._sync_unless_stopped(background_tasks):
@@ -157,6 +148,26 @@ class RunningScheduler:
                 self._parts.recorder = Recorder(recording, self.state.index, self._parts.recording_header(), self._wall)
                 stack.callback(self._parts.recorder.close)
             await self._lead(background_tasks)
+
+    async def _serve(self, stack: contextlib.AsyncExitStack) -> None:
+        """Serve health, metrics and explanations until the stack is closed, in a thread that cannot hold this loop."""
+        if not self._settings.addresses:
+            return
+        thread = await stack.enter_async_context(ServerThread(serving.PROCESSOR_SHARE))
+        for address in self._settings.addresses:
+            app = serving.application(thread, self._unready, self._parts.metrics.text)
+            if address == self._settings.explain_address:
+                endpoint = ExplainEndpoint(
+                    self.state.index,
+                    self._profiles,
+                    self._synced_pod,
+                    self.state.spread_context.current,
+                    self.state.queue.nominations.competing_with,
+                    names=PeerNames(self._settings.names_other_namespaces),
+                )
+                app.router.add_get(explain_endpoint.PATH, serving.on_owner(thread, endpoint.respond))
+            port = await stack.enter_async_context(serving.served(thread, app, address.host, address.port))
+            self.ports.append(port)
 
     # Watching
 

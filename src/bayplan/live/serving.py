@@ -1,65 +1,101 @@
-"""The HTTP servers of a running scheduler, and the application with health, readiness and metrics."""
+"""
+The HTTP servers of a running scheduler, with health, readiness and metrics.
+
+They run in a thread of their own. What they ask the loop of the scheduler for is shared by all requests that wait for
+it, so that its cost does not depend on how many there are.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Awaitable, Callable
-from typing import Self
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Generic, TypeVar
 
 from aiohttp import web
 
-from bayplan.errors import InputError
+from bayplan.serving.limited_server import LimitedServer, ServerLimits
+from bayplan.serving.server_thread import ServerThread
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Check = Callable[[], str]  # why the check fails, empty if it passes
+Answer = TypeVar("Answer")
+
+LIMITS = ServerLimits(connections=64, idle_seconds=75.0)
+PROCESSOR_SHARE = 0.1
+MAX_AGE_SECONDS = 0.25  # of an answer that another request gets too
+MAX_PROBE_SECONDS = 10.0
+_HELD = "the event loop of the scheduler does not respond"
 
 
-def application(ready: Check, metrics: Callable[[], bytes]) -> web.Application:
-    """Serve `/healthz`, `/livez`, `/readyz` and `/metrics`. A process that answers is healthy."""
+class SharedAnswer(Generic[Answer]):
+    """The answer of a function on the owner of a thread, one call at a time; requests meanwhile share the call."""
+
+    def __init__(
+        self, thread: ServerThread, function: Callable[[], Answer], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._thread, self._function, self._clock = thread, function, clock
+        self._asked: asyncio.Task[Answer] | None = None
+        self._answered_at = 0.0
+
+    async def get(self) -> Answer:
+        asked = self._asked
+        if asked is None or (asked.done() and self._clock() - self._answered_at > MAX_AGE_SECONDS):
+            asked = self._asked = asyncio.get_running_loop().create_task(self._ask())
+        return await asyncio.shield(asked)
+
+    async def _ask(self) -> Answer:
+        answer = await self._thread.on_owner(self._call())
+        self._answered_at = self._clock()
+        return answer
+
+    async def _call(self) -> Answer:
+        return self._function()
+
+
+def application(thread: ServerThread, ready: Check, metrics: Callable[[], bytes]) -> web.Application:
+    """Serve `/healthz`, `/livez`, `/readyz` and `/metrics`. A process whose event loop responds is healthy."""
+    collected = SharedAnswer(thread, metrics)
 
     def probe(check: Check) -> Handler:
+        shared = SharedAnswer(thread, check)
+
         async def answer(_request: web.Request) -> web.Response:
-            failure = check()
+            try:
+                async with asyncio.timeout(MAX_PROBE_SECONDS):
+                    failure = await shared.get()
+            except TimeoutError:
+                failure = _HELD
             return web.Response(text=failure or "ok", status=503 if failure else 200)
 
         return answer
 
     async def write_metrics(_request: web.Request) -> web.Response:
-        return web.Response(body=metrics(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+        return web.Response(
+            body=await collected.get(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        )
 
-    app = web.Application(client_max_size=4 * 2**20)
-    app.router.add_get("/healthz", probe(lambda: ""))
-    app.router.add_get("/livez", probe(lambda: ""))
+    app = web.Application(client_max_size=1024)
+    alive = probe(lambda: "")
+    app.router.add_get("/healthz", alive)
+    app.router.add_get("/livez", alive)
     app.router.add_get("/readyz", probe(ready))
     app.router.add_get("/metrics", write_metrics)
     return app
 
 
-class StatusServer:
-    """Serves one application on one address, as an async context manager; port 0 is replaced by the chosen port."""
+def on_owner(thread: ServerThread, respond: Callable[[web.Request], Awaitable[web.Response]]) -> Handler:
+    """Return a handler that responds in the loop of the scheduler."""
 
-    def __init__(self, app: web.Application, host: str, port: int) -> None:
-        self._runner = web.AppRunner(app, access_log=None)
-        self._host, self.port = host, port
+    async def call(request: web.Request) -> web.Response:
+        return await respond(request)
 
-    async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self.port)
-        try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise InputError(f"cannot listen on {self._host}:{self.port}: {_cause(error)}") from None
-        self.port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
+    return lambda request: thread.on_owner(call(request))
 
 
-def _cause(error: OSError) -> str:
-    """Return the cause alone: the message of a failed bind repeats the address."""
-    if error.errno and not isinstance(error, socket.gaierror):
-        return os.strerror(error.errno)
-    return error.strerror or str(error)
+@contextlib.asynccontextmanager
+async def served(thread: ServerThread, app: web.Application, host: str, port: int) -> AsyncIterator[int]:
+    """Serve an application in the thread inside the block; yields the port, which replaces port 0."""
+    async with thread.entered(LimitedServer(app, host, port, LIMITS)) as server:
+        yield server.port

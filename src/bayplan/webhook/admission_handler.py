@@ -9,7 +9,7 @@ Mutation adds the daemon namespaces, which every required anti-affinity term tol
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -70,11 +70,25 @@ class _Binding(ApiObject):
     target: ObjectReference = msgspec.field(default_factory=ObjectReference)
 
 
-class AdmissionHandler:
-    """Answers reviews by the settings and, with a view of the cluster, by its state: binds and quota."""
+StateReview = Coroutine[Any, Any, AdmissionResponse]
+OnOwner = Callable[[StateReview], Awaitable[AdmissionResponse]]
 
-    def __init__(self, settings: AdmissionSettings, view: ClusterView | None = None) -> None:
-        self._settings, self._view = settings, view
+
+async def _on_this_thread(review: StateReview) -> AdmissionResponse:
+    return await review
+
+
+class AdmissionHandler:
+    """
+    Answers reviews by the settings and, with a view of the cluster, by its state: binds and quota.
+
+    `on_owner` runs the part of a review that reads the view on the thread that owns it.
+    """
+
+    def __init__(
+        self, settings: AdmissionSettings, view: ClusterView | None = None, on_owner: OnOwner = _on_this_thread
+    ) -> None:
+        self._settings, self._view, self._on_owner = settings, view, on_owner
         self._binds = None if view is None else BindReviewer(view, settings.names)
         self._quota = None if view is None else QuotaReviewer(view, settings.charge, settings.quota)
 
@@ -162,27 +176,45 @@ class AdmissionHandler:
     # Reviews that need the state of the cluster
 
     async def _review_cluster_state(self, pod: Pod, old: Pod | None, request: AdmissionRequest) -> AdmissionResponse:
-        if self._binds is None or self._quota is None:
+        if self._quota is None:
             return ALLOWED
-        workload, dry_run = _workload(pod, request), bool(request.dry_run)
+        workload, before = _workload(pod, request), None if old is None else _workload(old, request)
         bound_now = pod.spec.node_name and (old is None or not old.spec.node_name)
-        if bound_now and MIRROR_ANNOTATION not in (pod.metadata.annotations or {}):
-            rejection = self._binds.rejection(workload, pod.spec.node_name, dry_run=dry_run)
+        node = pod.spec.node_name if bound_now and MIRROR_ANNOTATION not in (pod.metadata.annotations or {}) else ""
+        if not node and not self._quota.concerns(workload, before):
+            return ALLOWED
+        return await self._on_owner(self._review_pod_in_cluster(workload, before, node, dry_run=bool(request.dry_run)))
+
+    async def _review_pod_in_cluster(
+        self, workload: Workload, before: Workload | None, node: str, *, dry_run: bool
+    ) -> AdmissionResponse:
+        assert self._binds is not None
+        assert self._quota is not None
+        if node:
+            rejection = self._binds.rejection(workload, node, dry_run=dry_run, by_scheduler=False)
             if rejection:
                 return AdmissionResponse(reviews.CONFLICT, rejection)
-        before = None if old is None else _workload(old, request)
         rejection = await self._quota.rejection(workload, before, dry_run=dry_run)
         return AdmissionResponse(reviews.FORBIDDEN, rejection) if rejection else ALLOWED
 
     async def _review_binding(self, request: AdmissionRequest) -> AdmissionResponse:
-        if self._view is None or self._binds is None:
+        if self._view is None:
             return ALLOWED
         binding = _decode(request.object, _Binding)
         name = binding.metadata.name or request.name
-        pod = await self._view.pod(request.namespace, name)
+        return await self._on_owner(
+            self._review_bind_in_cluster(request.namespace, name, binding.target.name, dry_run=bool(request.dry_run))
+        )
+
+    async def _review_bind_in_cluster(
+        self, namespace: str, name: str, node: str, *, dry_run: bool
+    ) -> AdmissionResponse:
+        assert self._view is not None
+        assert self._binds is not None
+        pod = await self._view.pod(namespace, name)
         if pod is None:
             return ALLOWED
-        rejection = self._binds.rejection(pod, binding.target.name, dry_run=bool(request.dry_run))
+        rejection = self._binds.rejection(pod, node, dry_run=dry_run, by_scheduler=True)
         return AdmissionResponse(reviews.CONFLICT, rejection) if rejection else ALLOWED
 
 

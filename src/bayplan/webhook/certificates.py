@@ -3,7 +3,9 @@ The serving certificates of the webhook: read from files, or created and rotated
 
 Rotation never causes a rejected request. Before an authority expires, a second one is created and the API server is
 configured to trust both. When every API server has had time to see it, the webhook serves a certificate of the new
-authority; after the same time again the old authority is dropped. Replicas share the chain through a store.
+authority; after the same time again the old authority is dropped. The secret path segments rotate likewise: a new one
+comes every hour, and with each serving certificate. It is accepted at once, is used by API servers when every replica
+accepts it, and replaces the old one after the same time again. Replicas share the chain through a store.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bayplan.errors import ClusterError, Fault, InputError
+from bayplan.webhook import secret_paths
+from bayplan.webhook.secret_paths import AcceptedPaths, PathSegment
 
 FILE_CHECK_SECONDS = 10.0
 _PrivateKey = ec.EllipticCurvePrivateKey
@@ -111,22 +115,42 @@ def subject_names(pair: KeyPair) -> set[str]:
     return {*found.get_values_for_type(x509.DNSName), *map(str, found.get_values_for_type(x509.IPAddress))}
 
 
-def server_context() -> ssl.SSLContext:
-    """Return the TLS context of a server, without a certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
+class ServerTls:
+    """
+    The TLS context for new connections. Every certificate gets a context of its own, so a thread may read it any time.
+
+    With `client_authorities` (PEM), only clients with a certificate of one of them are served.
+    """
+
+    def __init__(self, client_authorities: str = "") -> None:
+        self._client_authorities = client_authorities
+        self.context: ssl.SSLContext | None = None  # none before the first certificate is loaded
+
+    def load(self, pair: KeyPair) -> None:
+        """Serve this certificate on new connections; ssl.SSLError, and no change, if it is unusable."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self._client_authorities:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(cadata=self._client_authorities)
+        with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:  # the ssl module reads certificates from files
+            certificate, key = pathlib.Path(folder, "tls.crt"), pathlib.Path(folder, "tls.key")
+            certificate.write_bytes(pair.certificate)
+            key.touch(mode=0o600)
+            key.write_bytes(pair.key)
+            # With a wrong passphrase: without any, OpenSSL would prompt for one on the terminal.
+            context.load_cert_chain(certificate, key, password=lambda: "")
+        self.context = context
 
 
-def load_into(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Serve this certificate on new connections; existing connections are not affected."""
-    with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:  # the ssl module reads certificates from files only
-        certificate, key = pathlib.Path(folder, "tls.crt"), pathlib.Path(folder, "tls.key")
-        certificate.write_bytes(pair.certificate)
-        key.touch(mode=0o600)
-        key.write_bytes(pair.key)
-        # With a wrong passphrase: without any, OpenSSL would prompt for one on the terminal.
-        context.load_cert_chain(certificate, key, password=lambda: "")
+def read_authorities(path: str) -> str:
+    """Return the certificates of a PEM file; InputError if there is none."""
+    try:
+        text = _content(pathlib.Path(path)).decode()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError):
+        raise InputError(Fault("expected certificates in PEM", file=path)) from None
+    return text
 
 
 def _builder(
@@ -161,10 +185,10 @@ def _key_pair(certificate: x509.Certificate, key: _PrivateKey) -> KeyPair:
 
 
 class CertificateFiles:
-    """Loads a certificate chain and its key from two files into a TLS context, again whenever the files change."""
+    """Loads a certificate chain and its key from two files, again whenever the files change."""
 
-    def __init__(self, context: ssl.SSLContext, certificate: str, key: str) -> None:
-        self._context = context
+    def __init__(self, tls: ServerTls, certificate: str, key: str) -> None:
+        self._tls = tls
         self._certificate, self._key = pathlib.Path(certificate), pathlib.Path(key)
         self._loaded: KeyPair | None = None
 
@@ -183,12 +207,10 @@ class CertificateFiles:
         if found == self._loaded:
             return False
         try:
-            # First into another context: an invalid pair must not damage the one in use.
-            load_into(server_context(), found)
+            self._tls.load(found)
         except ssl.SSLError as error:
             message = f"no certificate chain with its key in {self._key}: {error.reason or error}"
             raise InputError(Fault(message, file=str(self._certificate))) from None
-        load_into(self._context, found)
         self._loaded = found
         return True
 
@@ -204,10 +226,11 @@ def _content(path: pathlib.Path) -> bytes:
 
 
 class CertificateChain(msgspec.Struct, frozen=True):
-    """The trusted authorities, oldest first, and the serving certificate."""
+    """The trusted authorities and the accepted path segments, oldest first, and the serving certificate."""
 
     authorities: tuple[KeyPair, ...]
     serving: KeyPair
+    segments: tuple[PathSegment, ...] = ()
 
     @property
     def bundle(self) -> bytes:
@@ -226,29 +249,42 @@ class CertificateStore(Protocol):
 
 
 class CertificateLifetimes(msgspec.Struct, frozen=True):
-    """How long certificates are valid; `settling` is the time in which every API server sees a new authority."""
+    """
+    How long certificates are valid; `settling` is the time in which every API server sees a new authority.
+
+    A path `segment` is short-lived: with failurePolicy Fail, an API server shows the path of a call that failed on the
+    way, such as a refused connection, to the user whose request it was for.
+    """
 
     authority: timedelta = timedelta(days=365)
     serving: timedelta = timedelta(days=30)
+    segment: timedelta = timedelta(hours=1)
     settling: timedelta = timedelta(minutes=5)
 
 
-InjectBundle = Callable[[bytes], Awaitable[None]]  # makes the API server trust a CA bundle
+# Makes API servers trust a CA bundle and call the webhook under a path segment.
+Inject = Callable[[bytes, str], Awaitable[None]]
 
 
 class CertificateRotator:
-    """Keeps a current certificate in a TLS context. `hosts` are the names by which API servers reach the webhook."""
+    """
+    Keeps a current certificate in `tls` and current segments in `paths`, both None where another process serves.
+
+    `hosts` are the names by which API servers reach the webhook.
+    """
 
     def __init__(
         self,
-        context: ssl.SSLContext,
         hosts: Sequence[str],
         store: CertificateStore,
-        inject: InjectBundle,
+        inject: Inject,
+        *,
+        tls: ServerTls | None = None,
+        paths: AcceptedPaths | None = None,
         lifetimes: CertificateLifetimes = CertificateLifetimes(),  # noqa: B008  # frozen
     ) -> None:
-        self._context, self._hosts, self._store, self._inject = context, tuple(hosts), store, inject
-        self._lifetimes = lifetimes
+        self._hosts, self._store, self._inject = tuple(hosts), store, inject
+        self._tls, self._paths, self._lifetimes = tls, paths, lifetimes
         self._loaded: KeyPair | None = None
 
     async def run(self, on_error: Callable[[ClusterError], None]) -> None:
@@ -268,10 +304,13 @@ class CertificateRotator:
     async def rotate(self, now: datetime) -> None:
         """Do what is due now: create, inject, serve, drop."""
         chain = await self._current_chain(now)
+        if self._paths is not None:
+            self._paths.accept(one.value for one in chain.segments)
         # The API server must trust an authority before a certificate of it is served.
-        await self._inject(chain.bundle)
+        await self._inject(chain.bundle, secret_paths.in_use(chain.segments).value)
         if chain.serving != self._loaded:
-            load_into(self._context, chain.serving)
+            if self._tls is not None:
+                self._tls.load(chain.serving)
             self._loaded = chain.serving
 
     async def _current_chain(self, now: datetime) -> CertificateChain:
@@ -294,9 +333,16 @@ def renewed(
     signer = settled[-1] if settled else authorities[0]
     if now - signer.created_at() >= 2 * lifetimes.settling:
         authorities = authorities[authorities.index(signer) :]
+    segments = [] if stored is None else list(stored.segments)
     if stored is None or _is_outdated(stored.serving, signer, hosts, now):
-        return CertificateChain(tuple(authorities), create_serving_pair(signer, hosts, now, lifetimes.serving))
-    return CertificateChain(tuple(authorities), stored.serving)
+        serving = create_serving_pair(signer, hosts, now, lifetimes.serving)
+        segments.append(secret_paths.create_segment(now))
+    else:
+        serving = stored.serving
+        if not segments or now - segments[-1].created >= lifetimes.segment:
+            segments.append(secret_paths.create_segment(now))
+    rotated = secret_paths.rotated_segments(segments, now, lifetimes.settling)
+    return CertificateChain(tuple(authorities), serving, rotated)
 
 
 def _is_outdated(serving: KeyPair, signer: KeyPair, hosts: Sequence[str], now: datetime) -> bool:

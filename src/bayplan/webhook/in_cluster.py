@@ -24,6 +24,8 @@ from bayplan.wire.pods import Pod
 SECRETS = resources.of_kind("Secret")
 SECRET = "bayplan-webhook-certificates"  # noqa: S105 (a name)
 _CHAIN, _BUNDLE = "chain.json", "ca.crt"
+# What a replica that serves the webhook mounts: no key of an authority is among them.
+SERVED_FILES = ("tls.crt", "tls.key", "paths")
 _NO_NODE = "spec.nodeName="
 
 
@@ -33,7 +35,11 @@ class _Secret(msgspec.Struct):
 
 
 class SecretStore:
-    """Stores a certificate chain in a Secret that all replicas share."""
+    """
+    Stores a certificate chain in a Secret that all replicas share.
+
+    An empty Secret is filled, so that the right to create Secrets, which cannot be limited to one name, is not needed.
+    """
 
     def __init__(self, connection: Connection, namespace: str, name: str = SECRET) -> None:
         self._connection, self._namespace, self._name = connection, namespace, name
@@ -43,9 +49,12 @@ class SecretStore:
         try:
             answer = await self._connection.request("GET", SECRETS.path(self._namespace, self._name))
         except NotFoundError:
+            self._metadata = {}
             return None
         secret = msgspec.json.decode(answer, type=_Secret)
         self._metadata = secret.metadata
+        if not secret.data:
+            return None
         try:
             chain = msgspec.json.decode((secret.data or {})[_CHAIN], type=CertificateChain)
             for pair in (*chain.authorities, chain.serving):
@@ -53,17 +62,20 @@ class SecretStore:
         except (KeyError, ValueError):
             where = f"Secret {self._namespace}/{self._name}"
             raise ClusterError(
-                f"{where} holds no certificates of this webhook; delete it to have new ones created"
+                f"{where} holds no certificates of this webhook; remove its data to have new ones created"
             ) from None
         return chain
 
     async def save(self, chain: CertificateChain, instead_of: CertificateChain | None) -> bool:
-        metadata = self._metadata if instead_of else {"namespace": self._namespace, "name": self._name}
-        data = {_CHAIN: msgspec.json.encode(chain), _BUNDLE: chain.bundle}
+        exists = instead_of is not None or bool(self._metadata)
+        metadata = self._metadata if exists else {"namespace": self._namespace, "name": self._name}
+        segments = "".join(f"{one.value}\n" for one in chain.segments).encode()
+        served = dict(zip(SERVED_FILES, (chain.serving.certificate, chain.serving.key, segments), strict=True))
+        data = {_CHAIN: msgspec.json.encode(chain), _BUNDLE: chain.bundle, **served}
         encoded = {key: base64.b64encode(content).decode() for key, content in data.items()}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": encoded}
         try:
-            if instead_of is None:
+            if not exists:
                 await writes.create(self._connection, SECRETS, self._namespace, body)
             else:
                 await writes.replace(self._connection, SECRETS, self._namespace, self._name, body)

@@ -1,4 +1,4 @@
-"""The webhook configurations that make an API server call this webhook, and the injection of their CA bundle."""
+"""The webhook configurations that make an API server call this webhook, and the injection of CA bundle and paths."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from bayplan.errors import ClusterError
 from bayplan.validating.affinity import AFFINITY_ANNOTATION
 from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
 from bayplan.webhook import serving
 from bayplan.webhook.admission_handler import EXEMPT_NAMESPACE
-from bayplan.webhook.certificates import InjectBundle
+from bayplan.webhook.certificates import Inject
 from bayplan.wire import kinds
 from bayplan.wire.kinds import ApiKind
 
@@ -47,12 +48,12 @@ class WebhookAddress(msgspec.Struct, frozen=True, kw_only=True):
         name = f"{self.service}.{self.namespace}.svc"
         return name, f"{name}.cluster.local", f"{self.service}.{self.namespace}"
 
-    def client_config(self, path: str) -> dict[str, Any]:
-        """Return the `clientConfig` of a webhook, without the CA bundle."""
+    def client_config(self, path: str = "") -> dict[str, Any]:
+        """Return the `clientConfig` of a webhook, without the CA bundle; without a path it cannot be called yet."""
         if self.url:
             return {"url": f"{self.url}{path}"}
-        where = {"namespace": self.namespace, "name": self.service, "path": path, "port": self.port}
-        return {"service": where}
+        where = {"namespace": self.namespace, "name": self.service, "port": self.port}
+        return {"service": {**where, "path": path} if path else where}
 
 
 class _Rule(msgspec.Struct, frozen=True):
@@ -81,6 +82,13 @@ def _rules(rows: Iterable[ApiKind]) -> list[_Rule]:
     return [_Rule([group], [version], plurals) for (group, version), plurals in by_version.items()]
 
 
+PATHS = {
+    "pods.bayplan.io": serving.PODS,
+    "workloads.bayplan.io": serving.WORKLOADS,
+    "policies.bayplan.io": serving.POLICIES,
+    "bindings.bayplan.io": serving.BINDINGS,
+    "defaults.bayplan.io": serving.MUTATE,
+}
 _BINDINGS = (_Rule([""], ["v1"], ["pods/binding", "bindings"], ["CREATE"]),)
 
 
@@ -91,7 +99,11 @@ def manifests(
     *,
     mutate: bool = True,
 ) -> list[dict[str, Any]]:
-    """Return the configurations without a CA bundle; `mutate` adds the one for tolerated daemon namespaces."""
+    """
+    Return the configurations without a CA bundle and without paths, both of which are secret or rotate.
+
+    `mutate` adds the one for tolerated daemon namespaces.
+    """
     common = {
         "admissionReviewVersions": ["v1"],
         "failurePolicy": failure_policy,
@@ -106,11 +118,11 @@ def manifests(
         },
     }
 
-    def webhook(name: str, path: str, rules: Sequence[_Rule], condition: str = "", **more: Any) -> dict[str, Any]:
+    def webhook(name: str, rules: Sequence[_Rule], condition: str = "", **more: Any) -> dict[str, Any]:
         conditions = {"matchConditions": [{"name": "needs-review", "expression": condition}]} if condition else {}
         return {
-            "name": f"{name}.bayplan.io",
-            "clientConfig": address.client_config(path),
+            "name": name,
+            "clientConfig": address.client_config(),
             "rules": [rule.to_object() for rule in rules],
             **conditions,
             **common,
@@ -119,37 +131,50 @@ def manifests(
 
     pods = _rules([kinds.KINDS[kinds.POD]])
     validating = [
-        webhook("pods", serving.PODS, pods, _CALL_CONDITION),
-        webhook("workloads", serving.WORKLOADS, _rules(row for row in kinds.KINDS.values() if row.pod_path)),
-        webhook("policies", serving.POLICIES, _rules(kinds.held_in("policies"))),
-        webhook("bindings", serving.BINDINGS, _BINDINGS),
+        webhook("pods.bayplan.io", pods, _CALL_CONDITION),
+        webhook("workloads.bayplan.io", _rules(row for row in kinds.KINDS.values() if row.pod_path)),
+        webhook("policies.bayplan.io", _rules(kinds.held_in("policies"))),
+        webhook("bindings.bayplan.io", _BINDINGS),
     ]
     found = [_configuration(VALIDATING, validating)]
     if mutate:
         more = {"sideEffects": "None", "reinvocationPolicy": "IfNeeded"}
-        found.append(_configuration(MUTATING, [webhook("defaults", serving.MUTATE, pods, _ANNOTATED, **more)]))
+        found.append(_configuration(MUTATING, [webhook("defaults.bayplan.io", pods, _ANNOTATED, **more)]))
     return found
 
 
-def bundle_injector(patch: Patch, configurations: Sequence[dict[str, Any]]) -> InjectBundle:
+def client_config_injector(patch: Patch, address: WebhookAddress, configurations: Sequence[dict[str, Any]]) -> Inject:
     """
-    Return a function that writes a CA bundle into all webhooks of these configurations.
+    Return a function that writes a CA bundle and the paths with a secret segment into these configurations.
 
-    It writes on every call: a configuration may have been applied again without the bundle, and a patch costs little.
+    It writes on every call: a configuration may have been applied again without them, and a patch costs little.
     """
 
-    async def inject(bundle: bytes) -> None:
-        for resource, name, change in _injections(configurations, bundle):
-            await patch(resource, name, change)
+    async def inject(bundle: bytes, segment: str) -> None:
+        for resource, name, change in _injections(configurations, address, bundle, segment):
+            try:
+                await patch(resource, name, change)
+            except ClusterError as error:  # an API server may repeat what it rejects, and errors are logged
+                raise ClusterError(str(error).replace(segment, "SECRET")) from None
 
     return inject
 
 
-def _injections(configurations: Sequence[dict[str, Any]], bundle: bytes) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def review_path(path: str, segment: str) -> str:
+    """Return the path of a review under a secret segment, or without one."""
+    return f"/{segment}{path}" if segment else path
+
+
+def _injections(
+    configurations: Sequence[dict[str, Any]], address: WebhookAddress, bundle: bytes, segment: str
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     encoded = base64.b64encode(bundle).decode()
     for configuration in configurations:
+        names = [webhook["name"] for webhook in configuration["webhooks"]]
+        configs = (address.client_config(review_path(PATHS[name], segment)) for name in names)
         webhooks = [
-            {"name": webhook["name"], "clientConfig": {"caBundle": encoded}} for webhook in configuration["webhooks"]
+            {"name": name, "clientConfig": {**config, "caBundle": encoded}}
+            for name, config in zip(names, configs, strict=True)
         ]
         yield _resource(configuration["kind"]), configuration["metadata"]["name"], {"webhooks": webhooks}
 

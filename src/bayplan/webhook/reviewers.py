@@ -1,28 +1,29 @@
 """
 Reviews that need the state of the cluster: binds against execution-time rules, and pods against the quota.
 
-Reviews arrive faster than their effects are seen in the cluster. An admitted bind or pod therefore counts from its
-review on, until it is seen or it is clear that it will not come.
+Reviews arrive faster than their effects are seen in the cluster. An admitted bind or pod is therefore reserved from its
+review on, for seconds. What counts afterwards is what the watch shows: an object that is never stored, because another
+admission plugin rejects it, gives its reservation back.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
 from bayplan.enforcing import bind_review, quota
-from bayplan.enforcing.quota import Charge, Charger, QuotaLimits
+from bayplan.enforcing.quota import Charge, Charger, Exclusion, QuotaLimits
 from bayplan.errors import ClusterError
 from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 
 # An admitted object that another admission plugin rejects is never seen; after this time it no longer counts.
-BIND_EXPECTED_SECONDS = 5.0
-POD_EXPECTED_SECONDS = 30.0
+BIND_RESERVED_SECONDS = 5.0
+POD_RESERVED_SECONDS = 10.0  # other webhooks may take this long by default, and run at the same time
 
 
 class ClusterView(Protocol):
@@ -53,10 +54,30 @@ def require_synced(view: ClusterView) -> None:
         raise ClusterError("the cluster is not known yet")
 
 
-class _AdmittedBind(msgspec.Struct, frozen=True):
+class _Reservation(msgspec.Struct, frozen=True):
+    until: float
+
+
+Reserved = TypeVar("Reserved", bound=_Reservation)
+
+
+class _Reservations(dict[WorkloadKey, Reserved]):
+    """Reservations by pod, in the order in which they end."""
+
+    def add(self, key: WorkloadKey, reservation: Reserved) -> None:
+        self.pop(key, None)
+        self[key] = reservation
+
+    def end(self, now: float) -> None:
+        """Drop those that have ended."""
+        while self and next(iter(self.values())).until <= now:
+            del self[next(iter(self))]
+
+
+class _ReservedBind(_Reservation, frozen=True):
     workload: Workload
     node: str
-    until: float
+    by_scheduler: bool
 
 
 class BindReviewer:
@@ -64,23 +85,33 @@ class BindReviewer:
 
     def __init__(self, view: ClusterView, names: PeerNames, clock: Callable[[], float] = time.monotonic) -> None:
         self._view, self._names, self._clock = view, names, clock
-        self._admitted: dict[WorkloadKey, _AdmittedBind] = {}
+        self._reserved: _Reservations[_ReservedBind] = _Reservations()
 
-    def rejection(self, workload: Workload, node: str, *, dry_run: bool) -> str:
-        """Return which rules the pod would violate on this node; empty if none."""
+    def rejection(self, workload: Workload, node: str, *, dry_run: bool, by_scheduler: bool) -> str:
+        """
+        Return which rules the pod would violate on this node; empty if none.
+
+        Users may create pods with a node, again and again and without success. Such a reservation counts only in the
+        namespace of the pod; that of a bind `by_scheduler` counts in all.
+        """
         require_synced(self._view)
         index, now = self._view.index, self._clock()
-        self._admitted = {k: one for k, one in self._admitted.items() if one.until > now and k not in index.records}
-        expected = [(one.workload, one.node) for one in self._admitted.values()]
+        self._reserved.end(now)
+        expected = [
+            (one.workload, one.node)
+            for key, one in self._reserved.items()
+            if (one.by_scheduler or one.workload.namespace == workload.namespace) and key not in index.records
+        ]
         broken = bind_review.broken_rules(workload, node, index, expected)
         if not broken and not dry_run:
-            self._admitted[workload.key] = _AdmittedBind(workload, node, now + BIND_EXPECTED_SECONDS)
+            until = now + BIND_RESERVED_SECONDS
+            self._reserved.add(workload.key, _ReservedBind(until, workload, node, by_scheduler))
         return "; ".join(dict.fromkeys(rule.text(self._names) for rule in broken))
 
 
-class _AdmittedPod(msgspec.Struct, frozen=True):
+class _ReservedCharge(_Reservation, frozen=True):
     charge: Charge
-    until: float
+    created: bool  # whether the pod is created, so that it counts as seen in any state
 
 
 class QuotaReviewer:
@@ -95,32 +126,46 @@ class QuotaReviewer:
     ) -> None:
         self._view, self._quota_name, self._clock = view, quota_name, clock
         self._charger = Charger(view.index, charge)
-        self._admitted: dict[WorkloadKey, _AdmittedPod] = {}
+        self._reserved: _Reservations[_ReservedCharge] = _Reservations()
+
+    def concerns(self, workload: Workload, before: Workload | None) -> bool:
+        """Whether the pod is charged, or its change from `before` changes the charge. Any thread may ask."""
+        exclusion = self._exclusion(workload)
+        return bool(exclusion.keys) and (before is None or self._exclusion(before) != exclusion)
 
     async def rejection(self, workload: Workload, before: Workload | None, *, dry_run: bool) -> str:
         """Return why the quota rejects the pod, or its change from `before`; empty if it does not."""
-        charge = self._charger.pending(workload)
-        if charge is None or (before is not None and self._exclusion(before) == self._exclusion(workload)):
+        charge = self._charger.pending(workload) if self.concerns(workload, before) else None
+        if charge is None:
             return ""
         require_synced(self._view)
         limits = self._view.limits.of_namespace(workload.namespace)
         if limits is None:
             return ""
         pending = await self._view.pending(workload.namespace)
-        # There is no await from here on: later reviews count this pod as admitted.
+        # There is no await from here on: later reviews count this pod as reserved.
         others = (one.amounts for one in self._charges(workload.namespace, pending) if one.workload != workload.key)
         message = quota.quota_rejection(charge, quota.sum_amounts(others), limits, self._quota_name)
         if not message and not dry_run:
-            self._admitted[workload.key] = _AdmittedPod(charge, self._clock() + POD_EXPECTED_SECONDS)
+            until = self._clock() + POD_RESERVED_SECONDS
+            self._reserved.add(workload.key, _ReservedCharge(until, charge, before is None))
         return message
 
-    def _exclusion(self, workload: Workload) -> object:
+    def _exclusion(self, workload: Workload) -> Exclusion:
         return self._charger.exclusion(workload.needs.affinity, workload.namespace)
 
     def _charges(self, namespace: str, pending: Iterable[Workload]) -> list[Charge]:
         """Return the charges of a namespace: for bound pods, pending pods and pods just admitted."""
+        pending = list(pending)
         pending_charges = (self._charger.pending(workload) for workload in pending)
-        seen = [*self._charger.placed([namespace]), *(charge for charge in pending_charges if charge is not None)]
-        names, now = {charge.workload for charge in seen}, self._clock()
-        self._admitted = {key: one for key, one in self._admitted.items() if one.until > now and key not in names}
-        return seen + [one.charge for one in self._admitted.values() if one.charge.namespace == namespace]
+        found = [*self._charger.placed([namespace]), *(charge for charge in pending_charges if charge is not None)]
+        charged, existing = {charge.workload for charge in found}, {workload.key for workload in pending}
+        self._reserved.end(self._clock())
+        for key, one in [*self._reserved.items()]:
+            if one.charge.namespace != namespace:
+                continue
+            if key in charged or (one.created and (key in existing or key in self._view.index.records)):
+                del self._reserved[key]
+            else:
+                found.append(one.charge)
+        return found
