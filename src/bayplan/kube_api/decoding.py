@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import msgspec
 
 from bayplan.kube_api import errors
-from bayplan.kube_api.errors import KubeError, Status, WrongServerError
+from bayplan.kube_api.errors import BrokenAnswerError, KubeError, Status, WrongServerError
 from bayplan.wire.meta import ApiObject, WireObject
 
 T = TypeVar("T", bound=ApiObject)
@@ -85,6 +85,14 @@ def identity(item: ApiObject | Undecodable) -> Identity:
         return Identity(item.key, item.uid, item.resource_version)
     meta = item.metadata
     return Identity(Key(meta.namespace, meta.name), meta.uid, meta.resource_version)
+
+
+def decoded(decoder: msgspec.json.Decoder[Item], answer: bytes, tried: str) -> Item:
+    """The object in an answer; `BrokenAnswerError` if the answer is cut off or is something else."""
+    try:
+        return decoder.decode(answer)
+    except DECODE_ERRORS as error:
+        raise BrokenAnswerError(f"{tried}: the answer cannot be decoded: {_reworded(error)}") from None
 
 
 class Decoding(Generic[T]):

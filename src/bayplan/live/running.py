@@ -20,6 +20,7 @@ from aiohttp import web
 
 from bayplan.errors import ClusterError, Fault, InputError
 from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.election_thread import ElectionThread
 from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.leader_election import LeaderElector
 from bayplan.kube_api.reflector import Reflector
@@ -65,11 +66,9 @@ class RunningScheduler:
         wall: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._connection = connection
-        # Lease renewals must not queue behind binds that a slow server does not answer.
-        self._election_connection = connection.separate()
         self._settings = settings
         self._wall = wall
-        self._elector = self._make_elector()
+        self._election = self._make_election()
         writer = DryRunWriter() if settings.dry_run else ApiServerWriter(connection, self._may_write)
         self._profiles = profiles
         self._parts = SchedulerAssembly(writer, profiles, settings, clock=time.monotonic, wall=wall)
@@ -147,7 +146,6 @@ class RunningScheduler:
                     app.router.add_get(explain_endpoint.PATH, endpoint.respond)
                 server = await stack.enter_async_context(StatusServer(app, address.host, address.port))
                 self.ports.append(server.port)
-            await stack.enter_async_context(self._election_connection)
             background_tasks = await stack.enter_async_context(BackgroundTasks())
             if not await self._sync_unless_stopped(background_tasks):
                 return
@@ -194,39 +192,44 @@ class RunningScheduler:
 
     # Leader election
 
-    def _make_elector(self) -> LeaderElector | None:
+    def _make_election(self) -> ElectionThread | None:
+        """Lease renewals wait neither for scheduling nor for binds that a slow server does not answer."""
         election = self._settings.election
         if election is None or self._settings.dry_run:
             return None
-        return LeaderElector(
-            self._election_connection,
-            election.namespace,
-            election.name,
-            self._settings.identity,
-            lease_duration=election.lease_duration,
-            renew_deadline=election.renew_deadline,
-            retry_period=election.retry_period,
-            on_new_leader=lambda leader: log.info("leader", extra={"leader": leader}),
-            on_trouble=log.warning,
-            now=self._wall,
-        )
+
+        def elector(connection: Connection) -> LeaderElector:
+            return LeaderElector(
+                connection,
+                election.namespace,
+                election.name,
+                self._settings.identity,
+                lease_duration=election.lease_duration,
+                renew_deadline=election.renew_deadline,
+                retry_period=election.retry_period,
+                on_new_leader=lambda leader: log.info("leader", extra={"leader": leader}),
+                on_trouble=log.warning,
+                now=self._wall,
+            )
+
+        return ElectionThread(self._connection.separate(), elector)
 
     def _may_write(self) -> bool:
-        return self._elector is None or self._elector.may_write()
+        return self._election is None or self._election.may_write()
 
     async def _lead(self, background_tasks: BackgroundTasks) -> None:
         """Schedule while this replica leads. When stopped, finish the writes in progress and release the lease."""
-        elector = self._elector
-        electing = None if elector is None else background_tasks.start(elector.run())
-        if elector is not None:
-            await wait_for_any(elector.leading, self._stopping)
+        election = self._election
+        electing = None if election is None else background_tasks.start(election.run())
+        if election is not None:
+            await wait_for_any(election.leading, self._stopping)
         if not self._stopping.is_set():
             background_tasks.start(self._parts.events.run())
             scheduling = background_tasks.start(self._parts.scheduler.run())
             enforcing = None if self.enforcement is None else background_tasks.start(self.enforcement.run())
             self.scheduling.set()
             log.info("scheduling", extra={"schedulers": ", ".join(sorted(self._profiles))})
-            await wait_for_any(self._stopping, *([] if elector is None else [elector.lost]))
+            await wait_for_any(self._stopping, *([] if election is None else [election.lost]))
             scheduling.cancel()
             if enforcing is not None:
                 enforcing.cancel()
