@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.kube_api import resources, writes
+from bayplan.kube_api import decoding, resources, writes
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ApiError, ConflictError, FencedError, KubeError, NotFoundError
 from bayplan.kube_api.fencing import FencedConnection
@@ -127,7 +127,8 @@ class ApiServerWriter:
 
     async def node_of(self, pod: PodRef) -> str:
         with _translated_errors:
-            found = _pod.decode(await self._connection.get(PODS.path(pod.namespace, pod.name)))
+            path = PODS.path(pod.namespace, pod.name)
+            found = decoding.decoded(_pod, await self._connection.get(path), self._connection.tried("GET", path))
         if found.metadata.uid != pod.uid:
             raise PodGoneError(f"{pod.namespace}/{pod.name} is another pod by now")
         return found.spec.node_name

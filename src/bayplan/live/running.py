@@ -19,6 +19,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan.errors import ClusterError, Fault, InputError
+from bayplan.kube_api import decoding
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.election_thread import ElectionThread
 from bayplan.kube_api.errors import NotFoundError
@@ -43,6 +44,7 @@ from bayplan.wire.pods import Pod
 from bayplan.writing.recordings import Recorder
 
 log = logging.getLogger("bayplan")
+_pod = msgspec.json.Decoder(Pod)
 SHUTDOWN_TIMEOUT_SECONDS = 5.0  # for binds in progress and unsent events
 
 
@@ -113,11 +115,13 @@ class RunningScheduler:
         record = self.state.index.records.get(WorkloadKey(f"{namespace}/{name}"))
         if record is not None:
             return record.workload
+        path = PODS.path(namespace, name)
         try:
-            answer = await self._connection.get(PODS.path(namespace, name))
+            answer = await self._connection.get(path)
         except NotFoundError:
             return None
-        return pods.workload_of(msgspec.json.decode(answer, type=Pod), self.state.spread_context.current)
+        found = decoding.decoded(_pod, answer, self._connection.tried("GET", path))
+        return pods.workload_of(found, self.state.spread_context.current)
 
     async def _synced_pod(self, namespace: str, name: str) -> Workload | None:
         if not self.synced:
@@ -266,11 +270,21 @@ class RunningScheduler:
             "1 while this replica is the leader and may write, else 0.",
             lambda: [((), float(self.synced and self._may_write()))],
         )
+        gauge(
+            "bayplan_nodes_set_aside",
+            "Number of nodes on which nothing is placed, because they or a pod on them cannot be read.",
+            lambda: [((), float(len(self.state.nodes_set_aside)))],
+        )
         counts: tuple[tuple[str, str, Callable[[Reflector[Any]], int]], ...] = (
             ("bayplan_watch_lists", "Number of LIST requests, by resource.", lambda one: one.lists),
             ("bayplan_watch_relists", "Number of LIST requests after a watch expired.", lambda one: one.relists),
             ("bayplan_watch_restarts", "Number of watches resumed from the last version.", lambda one: one.restarts),
             ("bayplan_watch_events", "Number of watch events received, by resource.", lambda one: one.events),
+            (
+                "bayplan_watch_stale_events",
+                "Number of watch events ignored because they told of the past, by resource.",
+                lambda one: one.stale_events,
+            ),
         )
         for name, text, read in counts:
             gauge(name, text, self._by_resource(read), ("resource",))
