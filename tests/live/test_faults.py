@@ -243,17 +243,18 @@ async def test_the_clock_jumps(kube_server, admin, namespace, round_):
 
 
 QUICK_ELECTION = (
-    *("--leader-elect-lease-duration", "4s"),
-    *("--leader-elect-renew-deadline", "2s"),
+    *("--leader-elect-lease-duration", "8s"),
+    *("--leader-elect-renew-deadline", "5s"),
     *("--leader-elect-retry-period", "500ms"),
 )
+SLOW = ("--kube-api-qps", "10", "--kube-api-burst", "2")  # so that most pods wait when it is suspended
 
 
 @rounds
 async def test_the_leader_is_suspended(kube_server, proxy, admin, namespace, round_):
     """Its binds wait for the rate limit when it is suspended, and are due when it continues and leads no more."""
     async with trial(admin, namespace, "leader suspended") as run:
-        leader = process(kube_server, *UNHURRIED, *QUICK_ELECTION, url=proxy.url)
+        leader = process(kube_server, *SLOW, *QUICK_ELECTION, url=proxy.url)
         process(kube_server, *UNHURRIED, *QUICK_ELECTION)
         await run.some_are_bound(0.1)
         leader.suspend()
@@ -271,8 +272,8 @@ async def test_the_leader_is_suspended(kube_server, proxy, admin, namespace, rou
 @rounds
 async def test_the_lease_is_deleted(kube_server, admin, namespace, round_):
     async with trial(admin, namespace, "lease deleted") as run:
-        leader = process(kube_server, *UNHURRIED, *QUICK_ELECTION)
-        process(kube_server, *UNHURRIED, *QUICK_ELECTION)
+        leader = process(kube_server, *SLOW)
+        process(kube_server)
         await run.some_are_bound(0.1)
         for _ in range(2):
             await admin.delete(LEASES, "bayplan", "kube-system")

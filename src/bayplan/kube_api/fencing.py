@@ -14,7 +14,7 @@ from bayplan.kube_api.connection import JSON, Connection
 from bayplan.kube_api.http1 import MaySend
 
 
-class Requests(Protocol):
+class RequestSender(Protocol):
     """What writes need of a connection."""
 
     async def request(
