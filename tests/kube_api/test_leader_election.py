@@ -5,6 +5,7 @@ import random
 import time
 
 import pytest
+from aiohttp import web
 
 from bayplan.errors import InputError
 from bayplan.kube_api import errors, writes
@@ -152,8 +153,8 @@ async def test_after_a_kill_another_takes_over_within_twenty_seconds(server, sce
     await time.settle(1)
     b, c = start("b"), start("c")
     await time.run_for(31.9, 3)
+    killed, renewed = time.now, a.elector._leads_until - 10
     await a.kill()
-    killed, renewed = time.now, a.elector._renewed_at
     await time.run_for(60, 2, until=lambda: b.leads or c.leads)
     assert b.leads != c.leads
     assert time.now >= renewed + 15  # until then the dead one may be writing, for all they know
@@ -188,7 +189,7 @@ async def test_a_leader_that_cannot_renew_stops_before_others_begin(server, scen
     a = start("a")
     await time.run_for(7, 1)
     server.fault = fail
-    renewed = a.elector._renewed_at
+    renewed = a.elector._leads_until - 10
     await time.run_for(9.9 - (time.now - renewed), 1)
     assert a.leads
     assert a.elector.may_write()
@@ -215,7 +216,7 @@ async def test_the_time_of_a_slow_renewal_counts_from_its_start(server, scene):
 
     server.fault = slow
     await time.run_for(3, 1, until=lambda: bool(began))
-    await until(lambda: a.elector._renewed_at >= began[0])
+    await until(lambda: a.elector._leads_until >= began[0] + 10)
     time.now = began[0] + 9.9
     assert a.elector.may_write()
     time.now = began[0] + 10
@@ -334,6 +335,70 @@ async def test_a_deleted_lease_is_created_again(server, scene):
     await time.run_for(5, 1)
     assert a.leads
     assert server.spec["holderIdentity"] == "a"
+
+
+async def test_a_standby_waits_for_the_holder_of_a_deleted_lease(server, scene):
+    """The holder does not know yet that the lease is gone, and leads until it does."""
+    start, time = scene
+    a = start("a")
+    await time.settle(1)
+    b = start("b")
+    await time.run_for(20, 2)
+    until, seen = a.elector._leads_until, b.elector._seen_at
+    await a.kill()
+    server.lease = None
+    await time.run_for(40, 1, until=lambda: b.leads)
+    assert time.now >= until
+    assert 15 <= time.now - seen < 15.2
+    assert server.spec["holderIdentity"] == "b"
+
+
+@pytest.mark.parametrize("duration, written", [(15.0, 15), (15.9, 16), (1.2, 2)])
+async def test_others_wait_for_at_least_the_lease_duration(server, scene, duration, written):
+    start, time = scene
+    a = start("a", lease_duration=duration, renew_deadline=0.95 * duration, retry_period=0.1)
+    await time.settle(1)
+    assert server.spec["leaseDurationSeconds"] == written
+    b = start("b")
+    await time.settle(2)
+    until = a.elector._leads_until
+    await a.kill()
+    await time.run_for(40, 1, until=lambda: b.leads)
+    assert time.now > until
+
+
+async def test_a_holder_without_a_duration_is_given_ours(server, scene):
+    start, time = scene
+    server.version = 1
+    meta = {"name": "bayplan", "resourceVersion": "1"}
+    server.lease = {"metadata": meta, "spec": {"holderIdentity": "other", "leaseTransitions": 2**31 - 1}}
+    a = start("a")
+    began = time.now
+    await time.run_for(40, 1, until=lambda: a.leads)
+    assert time.now - began >= 15
+    assert server.spec["leaseTransitions"] == 2**31 - 1  # an int32, which a larger number would not fit
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
+async def test_answers_that_are_cut_off_end_neither_the_election_nor_leadership(server, scene, method):
+    start, time = scene
+    cut = []
+
+    async def cut_off(request):
+        if request.method != method or len(cut) == 2:
+            return None
+        cut.append(request.method)
+        if method == "POST":  # carried out, and the answer is lost
+            server.version, server.lease = 1, await request.json()
+            server.lease["metadata"]["resourceVersion"] = "1"
+        return web.Response(body=b'{"kind": "Lease", "metadata": {"na', content_type="application/json")
+
+    server.fault = cut_off
+    a = start("a")
+    await time.run_for(30, 1)
+    assert cut
+    assert a.leads
+    assert "the answer cannot be decoded" in a.trouble[0]
 
 
 async def test_missing_rights_end_it_at_once(server, scene):

@@ -5,6 +5,7 @@ import gc
 import random
 
 import pytest
+from aiohttp import web
 
 from bayplan.kube_api import errors
 from bayplan.kube_api.listing import Selection
@@ -160,7 +161,7 @@ async def test_undecodable_objects_in_a_list_and_in_a_watch(server, kubeconfig_f
         page(pod("a", 1), UNDECODABLE, pod("b", 2)),
         watch(
             event("MODIFIED", poisoned_later) + event("ADDED", pod("c", 102)),
-            event("DELETED", UNDECODABLE),
+            event("DELETED", {**UNDECODABLE, "metadata": {**UNDECODABLE["metadata"], "resourceVersion": "103"}}),
             event("MODIFIED", pod("a", 104)),
             DEEP_LINE,
             event("ADDED", pod("d", 106)),
@@ -361,3 +362,83 @@ async def test_other_tasks_run_every_few_objects(server, kubeconfig_for, how):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     assert max(by_turn.values()) <= 4
+
+
+async def test_events_of_the_past_are_ignored(server, kubeconfig_for):
+    """A pod that was bound is not unbound again, and one that was deleted does not come back."""
+    first, bound, second = pod("a", 101), pod("a", 102, nodeName="node"), pod("b", 103)
+    server.then(
+        page(),
+        watch(
+            event("ADDED", first),
+            event("MODIFIED", bound),
+            event("ADDED", second) + event("DELETED", pod("b", 104)),
+            event("ADDED", first) + event("MODIFIED", bound) + event("ADDED", second),
+            event("DELETED", pod("a", 90, uid="an-earlier-one")),
+            bookmark(80),
+            event("ADDED", pod("c", 105)),
+        ),
+    )
+    async with following(server, kubeconfig_for(server), 3) as scene:
+        assert scene.handler.log == ["synced", "a@101", "a@102", "b@103", "-b uid-b", "c@105"]
+        assert scene.reflector.stale_events == 5
+        assert scene.reflector.last_resource_version == "105"
+        assert scene.trouble == [
+            "pods: ignored the event ADDED of shop/a at version 101: the watch was at version 104 already"
+        ]
+
+
+async def test_a_watch_that_goes_back_in_time_long_after_the_list_leads_to_another_list(server, kubeconfig_for):
+    """As after a restore of etcd: the list tells of the past too, and from then on that is the present."""
+    clocks = []
+
+    async def later(request):
+        clocks[0].now += 100
+        return await watch(event("ADDED", pod("b", 50)))(request)
+
+    server.then(page(pod("a", 90)), later, page(pod("a", 40), version=41), watch(event("ADDED", pod("b", 50))))
+    time = SkippedTime()
+    clocks.append(time)
+    async with connected(kubeconfig_for(server), clock=time.clock, sleep=time.sleep) as connection:
+        scene = Scene(connection, time)
+        running = asyncio.create_task(scene.reflector.run())
+        await server.asked(5)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert scene.handler.log == ["a@90", "synced", "a@40", "synced", "b@50"]
+
+
+@pytest.mark.parametrize("line", [
+    b'{"type": "MODIFIED", "object": {"metad\n',
+    b'{"type": 5, "object": {}}\n',
+    b"[]\n",
+    b"[" * 9000 + b"]" * 9000 + b"\n",
+    b'{"kind":' + b"[" * 9000 + b"]" * 9000 + b"}\n",
+    b"\xff\xfe\n",
+])  # fmt: skip
+async def test_after_a_line_that_cannot_be_read_everything_is_listed(server, kubeconfig_for, line):
+    server.then(page(pod("a", 1)), watch(event("ADDED", pod("b", 101)), line), page(pod("b", 101), version=110))
+    async with following(server, kubeconfig_for(server), 4) as scene:
+        assert scene.handler.log == ["a@1", "synced", "b@101", "-a uid-a", "synced"]
+        assert len(scene.trouble) == 1
+        assert "not a watch event" in scene.trouble[0]
+
+
+async def test_an_event_of_an_unknown_type_changes_nothing(server, kubeconfig_for):
+    server.then(page(), watch(event("FORGOTTEN", pod("a", 101)), event("ADDED", pod("b", 102))))
+    async with following(server, kubeconfig_for(server), 3) as scene:
+        assert scene.handler.log == ["synced", "b@102"]
+
+
+async def test_a_first_list_that_is_cut_off_is_asked_for_again(server, kubeconfig_for):
+    cut = web.Response(body=b'{"kind": "PodList", "metadata": {}, "items": [{"meta', content_type="application/json")
+    server.then(cut, page(pod("a", 1)))
+    async with following(server, kubeconfig_for(server), 3) as scene:
+        assert scene.handler.log == ["a@1", "synced"]
+        assert "the response is not a list of objects" in scene.trouble[0]
+
+
+async def test_a_server_cannot_ask_to_be_left_alone_for_ever(server, kubeconfig_for):
+    server.then(error_response(503, "ServiceUnavailable", retry_after=10**9), page())
+    async with following(server, kubeconfig_for(server), 3) as scene:
+        assert max(scene.time.slept) <= 61

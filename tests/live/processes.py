@@ -5,6 +5,7 @@ import itertools
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -79,6 +80,12 @@ class Process:
                 self.child.wait(timeout)
             except subprocess.TimeoutExpired:
                 self.kill()
+
+    def suspend(self):
+        self.child.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.child.send_signal(signal.SIGCONT)
 
     def kill(self):
         if self.running:

@@ -29,7 +29,8 @@ class Fault:
     """
     A fault of requests: they are answered with `status`; if that is None, they are carried out and the response is lost.
 
-    If `swallowed`, they are neither forwarded nor answered.
+    If `swallowed`, they are neither forwarded nor answered. If `halved`, they are carried out, and half of the response
+    is sent as if it were all of it.
     """
 
     status: int | None
@@ -37,6 +38,7 @@ class Fault:
     times: int | None = None  # None: until `calm`
     retry_after: int | None = None
     swallowed: bool = False
+    halved: bool = False
 
     def applies_to(self, request):
         if self.times == 0 or not self.matching(request.method, request.path):
@@ -62,6 +64,9 @@ class Proxy(ThreadedServer):
         self._flowing.set()
         self._calm = asyncio.Event()
         self.swallowed = 0
+        self._replays = 0
+        self.replayed = 0
+        self.writes = []  # method and path of every request that is no GET
         self.latency = 0.0
         self.bytes_per_second = None
         self.answers = collections.Counter()  # by status; None for lost responses
@@ -81,6 +86,14 @@ class Proxy(ThreadedServer):
     def swallow(self, *, matching=anything):
         """Neither forward nor answer these requests, and close their connections on `calm`."""
         self._faults.append(Fault(None, matching, swallowed=True))
+
+    def halve_answers(self, *, times=None, matching=anything):
+        """Carry requests out and answer with the first half of the body, under the status and headers of the whole."""
+        self._faults.append(Fault(None, matching, times, halved=True))
+
+    def replay_watches(self, times):
+        """Send everything that a watch has sent so far again, `times` times, each with its next events."""
+        self._replays = times
 
     def calm(self):
         """Remove all faults, latency and limits, and resume streams."""
@@ -113,6 +126,8 @@ class Proxy(ThreadedServer):
         )
 
     async def handle(self, request):
+        if request.method != "GET":
+            self.writes.append((request.method, request.path))
         if self.latency:
             await asyncio.sleep(self.latency)
         fault = next((fault for fault in self._faults if fault.applies_to(request)), None)
@@ -125,17 +140,22 @@ class Proxy(ThreadedServer):
             self.answers[fault.status] += 1
             return rejection(fault)
         try:
-            return await self._pass_on(request, lost=fault is not None)
+            return await self._pass_on(request, fault)
         except aiohttp.ClientError:  # the API server is down, or stopped during the response
             hang_up(request.transport)
             return web.Response(status=502)
 
-    async def _pass_on(self, request, *, lost):
+    async def _pass_on(self, request, fault):
         url = yarl.URL(self._upstream.url + request.raw_path, encoded=True)
         body = await request.read()
         headers = without_connection(request.headers)
         async with self._client.request(request.method, url, headers=headers, data=body or None) as answer:
-            if lost:
+            if fault and fault.halved and answer.status < 300:
+                body = await answer.read()
+                self.answers[answer.status] += 1
+                headers = [(name, value) for name, value in answer.headers.items() if name.lower() == "content-type"]
+                return web.Response(status=answer.status, headers=headers, body=body[: len(body) // 2])
+            if fault and not fault.halved:
                 await answer.read()
                 self.answers[None] += 1
                 hang_up(request.transport)
@@ -144,11 +164,18 @@ class Proxy(ThreadedServer):
             await self._flowing.wait()
             response = web.StreamResponse(status=answer.status, headers=without_connection(answer.headers))
             await response.prepare(request)
+            sent = b""
             async for piece in answer.content.iter_any():
                 if self.bytes_per_second:
                     await asyncio.sleep(len(piece) / self.bytes_per_second)
                 await self._flowing.wait()
                 await response.write(piece)
+                if "watch" in request.query:
+                    sent += piece
+                    if self._replays and sent.endswith(b"\n") and len(sent) > len(piece):
+                        self._replays -= 1
+                        self.replayed += 1
+                        await response.write(sent)
             await response.write_eof()
             return response
 

@@ -1,11 +1,11 @@
-"""Writes to volumes and claims on a real API server have the observed version as a precondition."""
+"""Writes on a real API server have the observed uid or version as a precondition."""
 
 import contextlib
 
 import pytest
 
 from bayplan.kube_api import connect
-from bayplan.live.cluster_writer import ApiServerWriter, ClaimRef, PodGoneError, RejectedError
+from bayplan.live.cluster_writer import ApiServerWriter, ClaimRef, PodGoneError, PodRef, RejectedError
 from live.test_running import claim, selected_node, volume
 
 
@@ -41,3 +41,20 @@ async def test_a_recreated_claim_is_another_claim(kube_server, admin, namespace)
         assert not await selected_node(admin, "data", namespace)
         await api.select_node(ClaimRef(namespace, "data", uid), "node-1")
     assert await selected_node(admin, "data", namespace) == "node-1"
+
+
+async def test_a_recreated_pod_is_another_pod(kube_server, admin, namespace):
+    """Everything that was decided about a pod is refused for the next pod of its name."""
+    await admin.create_nodes(1)
+    await admin.create_pod("web", namespace)
+    before = PodRef(namespace, "web", (await admin.get("pods", "web", namespace))["metadata"]["uid"])
+    await admin.delete("pods", "web", namespace)
+    await admin.create_pod("web", namespace)
+    async with writer(kube_server) as api:
+        for write in (api.bind(before, "node-0"), api.delete(before), api.evict(before), api.patch_status(before, {})):
+            with pytest.raises(RejectedError):
+                await write
+        after = await admin.get("pods", "web", namespace)
+        assert "nodeName" not in after["spec"]
+        await api.bind(PodRef(namespace, "web", after["metadata"]["uid"]), "node-0")
+    assert await admin.node_of("web", namespace) == "node-0"

@@ -242,6 +242,136 @@ async def test_the_clock_jumps(kube_server, admin, namespace, round_):
         await run.all_are_bound()
 
 
+QUICK_ELECTION = (
+    *("--leader-elect-lease-duration", "8s"),
+    *("--leader-elect-renew-deadline", "5s"),
+    *("--leader-elect-retry-period", "500ms"),
+)
+SLOW = ("--kube-api-qps", "10", "--kube-api-burst", "2")  # so that most pods wait when it is suspended
+
+
+@rounds
+async def test_the_leader_is_suspended(kube_server, proxy, admin, namespace, round_):
+    """Its binds wait for the rate limit when it is suspended, and are due when it continues and leads no more."""
+    async with trial(admin, namespace, "leader suspended") as run:
+        leader = process(kube_server, *SLOW, *QUICK_ELECTION, url=proxy.url)
+        process(kube_server, *UNHURRIED, *QUICK_ELECTION)
+        await run.some_are_bound(0.1)
+        leader.suspend()
+        await wait_for(lambda: taken_over(admin, leader), 40)
+        await run.some_are_bound((run.bound_then + 10) / run.n_pods)
+        written = len(proxy.writes)
+        leader.resume()
+        await wait_for(lambda: not leader.running, 40)
+        # An attempt to renew the lease is harmless: it names the version of the lease.
+        late = [(method, path) for method, path in proxy.writes[written:] if "/leases" not in path]
+        assert late == []
+        assert leader.child.returncode == 3
+
+
+@rounds
+async def test_the_lease_is_deleted(kube_server, admin, namespace, round_):
+    async with trial(admin, namespace, "lease deleted") as run:
+        leader = process(kube_server, *SLOW)
+        process(kube_server)
+        await run.some_are_bound(0.1)
+        for _ in range(2):
+            await admin.delete(LEASES, "bayplan", "kube-system")
+            assert await wait_for(lambda: holder(admin), 40)
+        await run.all_are_bound()
+        assert not await taken_over(admin, leader)  # the leader had it back before a standby could believe it dead
+
+
+@rounds
+async def test_answers_are_cut_off(kube_server, proxy, admin, namespace, round_):
+    """With status 200: lists at the start, the lease, and the pods that are read after a bind without an answer."""
+    proxy.halve_answers(times=3, matching=lambda method, path: method == "GET" and path.endswith(("/nodes", "/pods")))
+    proxy.halve_answers(times=2, matching=lambda method, path: path.endswith(("/leases", "/leases/bayplan")))
+    async with trial(admin, namespace, "answers cut off") as run:
+        running = process(kube_server, *UNHURRIED, url=proxy.url)
+        await run.some_are_bound(0.1)
+        proxy.lose_answers(times=20, matching=lambda method, path: path.endswith("/binding"))
+        proxy.halve_answers(times=10, matching=lambda method, path: method == "GET" and "/pods/pod-" in path)
+        for method in ("PUT", "GET"):
+            proxy.halve_answers(times=1, matching=lambda asked, path, m=method: asked == m and "/leases" in path)
+        await run.all_are_bound()
+        assert running.running
+        assert "cannot be decoded" in running.log.read_text()
+
+
+@rounds
+async def test_watches_are_replayed(kube_server, proxy, admin, namespace, round_):
+    """Pods that were bound seem unbound again, and pods that were deleted seem to exist."""
+    async with trial(admin, namespace, "watch replayed") as run, in_process(kube_server, url=proxy.url) as running:
+        await run.some_are_bound(0.1)
+        await admin.delete("pods", "pod-0", namespace)
+        run.n_pods -= 1
+        run.seen.clear()
+        proxy.replay_watches(10)
+        await run.all_are_bound()
+        await admin.create_nodes(1, prefix="later-")  # an event with which the rest is replayed
+        await admin.create_pod("later", namespace, scheduler="nobody")
+        await admin.delete("pods", "later", namespace)
+        await wait_for(lambda: proxy.replayed, PATIENCE)
+        records = running.state.index.records
+        await wait_for(lambda: len(records) == run.n_pods and not running.state.queue.pods, PATIENCE)
+        await wait_for(lambda: any(one.stale_events for one in running._reflectors), PATIENCE)
+
+
+@rounds
+async def test_nodes_are_deleted_under_binds(kube_server, proxy, admin, namespace, round_):
+    proxy.latency = 0.05
+    async with trial(admin, namespace, "nodes deleted") as run, in_process(kube_server, url=proxy.url) as running:
+        await run.some_are_bound(0.1)
+        gone = {f"node-{number}" for number in range(20)}
+        for name in gone:
+            await admin.delete("nodes", name)
+        slots = running.state.index.slots
+        await wait_for(lambda: gone.isdisjoint(slots.by_name), PATIENCE)
+        await run.all_are_bound()
+
+
+@rounds
+async def test_a_namespace_is_deleted(kube_server, admin, namespace, round_):
+    """Its pods vanish one by one, and nothing can be created in it any more, not even an event."""
+    doomed = f"{namespace}-doomed"
+    await admin.create_namespace(doomed)
+    await admin.create_all([pod_of(i % SETS, i, doomed) for i in range(150)], namespace=doomed)
+    async with trial(admin, namespace, "namespace deleted") as run, in_process(kube_server) as running:
+        await run.some_are_bound(0.1)
+        await admin.delete("namespaces", doomed)
+        for number in range(150):  # as the namespace controller does, which does not run here
+            await admin.delete("pods", f"pod-{number}", doomed)
+        await run.all_are_bound()
+        state = running.state
+        await wait_for(
+            lambda: not [key for key in (*state.queue.pods, *state.index.records) if key.startswith(f"{doomed}/")],
+            PATIENCE,
+        )
+
+
+LEASES = "coordination.k8s.io/v1/leases"
+
+
+async def holder(admin):
+    leases = await admin.items(LEASES, "kube-system")
+    return next((one["spec"].get("holderIdentity") for one in leases if one["metadata"]["name"] == "bayplan"), None)
+
+
+TIMES_OUT_OF_RANGE = ("9999-12-31T23:59:59-12:00", "2262-04-12T00:00:00Z", "0000-01-01T00:00:00+12:00")
+
+
+@rounds
+async def test_times_out_of_range(kube_server, admin, namespace, round_):
+    async with trial(admin, namespace, "times out of range") as run, in_process(kube_server) as running:
+        await run.some_are_bound(0.1)
+        names = [pod["metadata"]["name"] for pod in await admin.items("pods", namespace) if pod["spec"].get("nodeName")]
+        for name, start in zip(names, TIMES_OUT_OF_RANGE, strict=False):
+            await admin.patch("pods", name, {"status": {"startTime": start}}, namespace, subresource="status")
+        await run.all_are_bound()
+        await wait_for(lambda: len(running.state.index.records) == run.n_pods, PATIENCE)
+
+
 @rounds
 async def test_an_object_that_cannot_be_read(kube_server, admin, namespace, round_):
     async with trial(admin, namespace, "poison object") as run, in_process(kube_server) as running:

@@ -92,3 +92,18 @@ def test_kubectl_works_through_it(sync_admin, proxy):
     answer = kubectl("get", "nodes", "-o", "name", kubeconfig=proxy.kubeconfig())
     assert answer.stdout.split() == ["node/node-0"], answer.stderr
     assert proxy.answers[200] >= 1
+
+
+async def test_a_halved_answer_has_the_status_of_the_whole(proxy, far_admin, admin):
+    await admin.create_nodes(1)
+    proxy.halve_answers(times=1, matching=lambda method, path: path.endswith("/node-0"))
+    with pytest.raises(ValueError, match=r"Unterminated string|Expecting"):
+        await far_admin.get("nodes", "node-0")
+    assert proxy.answers == {200: 1}
+    assert (await far_admin.get("nodes", "node-0"))["metadata"]["name"] == "node-0"
+
+
+async def test_writes_are_counted(proxy, far_admin, namespace):
+    await far_admin.create_pod("web", namespace)
+    await far_admin.get("pods", "web", namespace)
+    assert proxy.writes == [("POST", f"/api/v1/namespaces/{namespace}/pods")]

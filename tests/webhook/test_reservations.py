@@ -83,7 +83,7 @@ async def test_a_reservation_ends_within_seconds():
     (
         pod("vault", labels={"app": "db"}, node="n1", namespace="bank"),
         pod("web", annotation=EVERYWHERE),
-        f"metadata.annotations[bayplan.io/affinity].podAntiAffinity.{RUNNING}[0] of shop/web rejects app=db in any namespace on its node, and n1 has pods of other namespaces",
+        f"metadata.annotations[bayplan.io/affinity].podAntiAffinity.{RUNNING}[0] of shop/web rejects app=db in any namespace on its node, and n1 has a pod of another namespace",
     ),
 ])  # fmt: skip
 async def test_no_answer_names_pods_of_another_namespace(placed, asked, said):

@@ -40,7 +40,10 @@ class BrokenRule(msgspec.Struct, frozen=True):
     def text(self, names: PeerNames) -> str:
         """The rule as the owner of the pod sees it."""
         reader = self.workload.namespace
-        rule = f"{self.path} of {names.name(self.owner, reader)}"
+        owner = names.name(self.owner, reader)
+        if owner != self.owner:  # not even what it selects is shown
+            return f"a rule of {owner} on {self.node} rejects this pod"
+        rule = f"{self.path} of {owner}"
         if not self.peers:
             return f"{rule} requires {self.shown} on its node, and {self.node} has none"
         shown = names.listed(self.peers[:MAX_PEERS_NAMED], reader) + (" …" if len(self.peers) > MAX_PEERS_NAMED else "")

@@ -20,6 +20,7 @@ from typing import Protocol, Self
 import aiohttp
 import msgspec
 import yarl
+from aiohttp.abc import AbstractStreamWriter
 
 import bayplan
 from bayplan.kube_api import access as accesses
@@ -32,9 +33,10 @@ from bayplan.kube_api.errors import (
     TooManyRequestsError,
     WrongServerError,
 )
-from bayplan.kube_api.http1 import CONNECT_TIMEOUT_SECONDS, ConnectionPool
+from bayplan.kube_api.http1 import CONNECT_TIMEOUT_SECONDS, ConnectionPool, MaySend
 from bayplan.kube_api.pacing import TokenBucket
 from bayplan.kube_api.tls import TlsContexts
+from bayplan.kube_api.transport import WithheldError
 
 JSON = "application/json"
 _MAX_CONNECTIONS = 250  # each watch holds one
@@ -60,6 +62,7 @@ class _Call(msgspec.Struct, frozen=True):
     body: bytes | None = None
     content_type: str = JSON
     inactivity: float | None = None  # seconds without data, for a stream
+    may_send: MaySend | None = None
 
     @property
     def target(self) -> str:
@@ -121,8 +124,13 @@ class Connection:
         return f"Connection(server={self.server!r}, context_name={self.context_name!r})"
 
     def separate(self) -> Connection:
-        """Another connection to the same server with its own sockets, which never waits for requests of this one."""
-        return Connection(self._access, self._options, clock=self._clock, sleep=self._sleep)
+        """
+        Another connection to the same server with its own sockets and credentials, which never waits for this one.
+
+        It may be used in another thread, with an event loop of its own.
+        """
+        access = msgspec.structs.replace(self._access, credentials=self._access.credentials.separate())
+        return Connection(access, self._options, clock=self._clock, sleep=self._sleep)
 
     async def __aenter__(self) -> Self:
         compression = self._access.compression and not accesses.is_loopback(self.server)
@@ -177,16 +185,18 @@ class Connection:
         timeout: float | None = None,  # noqa: ASYNC109
         retry: bool | None = None,
         limited: bool = True,
+        may_send: MaySend | None = None,
     ) -> bytes:
         """
         The body of a successful response; any other response is raised as an error.
 
         A 429 or 503 with a Retry-After is retried, within limits, unless `retry` is false. By default every method but
         POST is retried, because a repeated POST could create an object twice. `limited=False` bypasses the client-side
-        rate limit for the few requests that must not queue behind others.
+        rate limit for the few requests that must not queue behind others. `may_send` is called after all waits, right
+        before each attempt is sent; if it is false, nothing is sent and `FencedError` is raised.
         """
         total = timeout if timeout is not None else self._timeout
-        call = _Call(method, path, query or {}, accept, total, body, content_type)
+        call = _Call(method, path, query or {}, accept, total, body, content_type, may_send=may_send)
         if self._limiter and limited:
             await self._limiter.take()
         attempts, waited = _MAX_ATTEMPTS if (method != "POST" if retry is None else retry) else 1, 0.0
@@ -291,11 +301,12 @@ class Connection:
                 tls,
                 call.timeout,
                 is_idempotent=call.method in _IDEMPOTENT,
+                may_send=call.may_send,
             )
         return await self._session.request(
             call.method,
             yarl.URL(f"{self.server}{call.target}", encoded=True),
-            data=call.body,
+            data=call.body if call.may_send is None else _FencedBody(call.body or b"", call.may_send),
             headers=_own_headers(call, credential),
             timeout=aiohttp.ClientTimeout(
                 total=call.timeout, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=call.inactivity
@@ -338,6 +349,24 @@ def _own_headers(call: _Call, credential: Credential) -> dict[str, str]:
     if call.body is not None:
         headers["Content-Type"] = call.content_type
     return headers
+
+
+class _FencedBody(aiohttp.BytesPayload):
+    """
+    A body that is sent only while `may_send` is true.
+
+    Through a proxy aiohttp connects after it was given the request, so the body is the last that can be withheld: a
+    server does not carry out a request whose body is missing.
+    """
+
+    def __init__(self, body: bytes, may_send: MaySend) -> None:
+        super().__init__(body)
+        self._may_send = may_send
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        if not self._may_send():
+            raise WithheldError
+        await super().write_with_length(writer, content_length)
 
 
 def _close(response: _Response | None) -> None:

@@ -39,6 +39,9 @@ class Credentials(Protocol):
     async def renew(self, rejected: Credential) -> bool:
         """Renew after the server rejected this credential; false if there is no other one to try."""
 
+    def separate(self) -> Credentials:
+        """The same source for a connection of another thread, with nothing shared that could make either wait."""
+
 
 class RereadCredentials:
     """Credentials from memory or files, read again at intervals. A failed read keeps the credential read before."""
@@ -57,6 +60,9 @@ class RereadCredentials:
     async def renew(self, rejected: Credential) -> bool:
         self._reread()
         return self._credential != rejected
+
+    def separate(self) -> RereadCredentials:
+        return RereadCredentials(self._read, self._clock)
 
     def _reread(self) -> None:
         self._read_at = self._clock()

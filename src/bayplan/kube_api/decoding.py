@@ -6,6 +6,7 @@ The fast path decodes a whole page, or all lines of a chunk, at once. If that fa
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -13,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import msgspec
 
 from bayplan.kube_api import errors
-from bayplan.kube_api.errors import KubeError, Status, WrongServerError
+from bayplan.kube_api.errors import BrokenAnswerError, KubeError, Status, WrongServerError
 from bayplan.wire.meta import ApiObject, WireObject
 
 T = TypeVar("T", bound=ApiObject)
@@ -44,6 +45,7 @@ class Undecodable(msgspec.Struct, frozen=True):
     uid: str
     resource_version: str
     error: str
+    raw: bytes = b""  # the object as sent
 
 
 class Identity(NamedTuple):
@@ -87,6 +89,14 @@ def identity(item: ApiObject | Undecodable) -> Identity:
     return Identity(Key(meta.namespace, meta.name), meta.uid, meta.resource_version)
 
 
+def decoded(decoder: msgspec.json.Decoder[Item], answer: bytes, tried: str) -> Item:
+    """The object in an answer; `BrokenAnswerError` if the answer is cut off or is something else."""
+    try:
+        return decoder.decode(answer)
+    except DECODE_ERRORS as error:
+        raise BrokenAnswerError(f"{tried}: the answer cannot be decoded: {_reworded(error)}") from None
+
+
 class Decoding(Generic[T]):
     """Decoders for objects of one wire type; `ApiObject` suits metadata-only requests."""
 
@@ -102,7 +112,7 @@ class Decoding(Generic[T]):
             return self._one.decode(raw)
         except DECODE_ERRORS as error:
             key, uid, version = _identity_of_raw(bytes(raw))
-            return Undecodable(key, uid, version, _reworded(error))
+            return Undecodable(key, uid, version, _reworded(error), bytes(raw))
 
     def page(self, tried: str, body: bytes) -> tuple[ListMeta, Iterator[Sequence[T | Undecodable]]]:
         """The metadata of a page, and its items in one or more slices that are decoded on demand."""
@@ -134,14 +144,23 @@ class Decoding(Generic[T]):
     def _event_of(self, tried: str, line: bytes) -> WatchEvent[T | Undecodable]:
         try:
             raw = _RAW_EVENT.decode(line)
-        except RecursionError:
-            found = dict(members(line))
-            raw = WatchEvent(_TEXT.decode(found[b'"type"']), msgspec.Raw(found[b'"object"']))
-        except ValueError as error:
-            raise WrongServerError(f"{tried}: sent a line that is not a watch event ({error})") from None
+        except DECODE_ERRORS as error:
+            deep = _deep_event(line) if isinstance(error, RecursionError) else None
+            if deep is None:
+                raise BrokenAnswerError(f"{tried}: sent a line that is not a watch event ({error})") from None
+            raw = deep
         if raw.type == "ERROR":
             raise _error_of(tried, raw.object)
         return WatchEvent(raw.type, self.decode_object(raw.object))
+
+
+def _deep_event(line: bytes) -> WatchEvent[msgspec.Raw] | None:
+    """A watch event nested deeper than decoders go; None if it is none."""
+    try:
+        found = dict(members(line))
+        return WatchEvent(_TEXT.decode(found[b'"type"']), msgspec.Raw(found[b'"object"']))
+    except (KeyError, *DECODE_ERRORS):
+        return None
 
 
 def _must_be_list(tried: str, kind: str) -> None:
@@ -153,11 +172,14 @@ def _raw_items(tried: str, body: bytes) -> tuple[ListMeta, Sequence[bytes | msgs
     """The metadata of the page and its items as raw JSON."""
     try:
         page = _RAW_PAGE.decode(body)
-    except RecursionError:
-        found = dict(members(body))
-        return _META.decode(found[b'"metadata"']), [item for _, item in members(found[b'"items"'])]
-    except ValueError as error:
-        raise WrongServerError(f"{tried}: the response is not a list of objects ({error})") from None
+    except DECODE_ERRORS as error:
+        if isinstance(error, RecursionError):
+            found = dict(members(body))
+            with contextlib.suppress(KeyError, *DECODE_ERRORS):
+                return _META.decode(found[b'"metadata"']), [item for _, item in members(found[b'"items"'])]
+        # What is no JSON was cut off or garbled on its way; other JSON is the answer of another kind of server.
+        error_type = WrongServerError if isinstance(error, msgspec.ValidationError) else BrokenAnswerError
+        raise error_type(f"{tried}: the response is not a list of objects ({error})") from None
     _must_be_list(tried, page.kind)
     return page.metadata, page.items or ()
 
@@ -166,15 +188,19 @@ def _identity_of_raw(raw: bytes) -> Identity:
     try:
         return identity(_STUB.decode(raw))
     except DECODE_ERRORS:
-        meta = dict(members(dict(members(raw)).get(b'"metadata"', b"{}")))
+        meta = dict(members(raw)).get(b'"metadata"', b"{}")
+    namespace, name, uid, version = (text_at(meta, field) for field in ("namespace", "name", "uid", "resourceVersion"))
+    return Identity(Key(namespace, name), uid, version)
 
-    def text(field: bytes) -> str:
-        try:
-            return _TEXT.decode(meta.get(field, b'""'))
-        except DECODE_ERRORS:
-            return ""
 
-    return Identity(Key(text(b'"namespace"'), text(b'"name"')), text(b'"uid"'), text(b'"resourceVersion"'))
+def text_at(raw: bytes, *path: str) -> str:
+    """The text at this path of an object that cannot be decoded; empty if there is none."""
+    for field in path:
+        raw = dict(members(raw)).get(f'"{field}"'.encode(), b'""')
+    try:
+        return _TEXT.decode(raw)
+    except DECODE_ERRORS:
+        return ""
 
 
 def _error_of(tried: str, raw: msgspec.Raw) -> KubeError:

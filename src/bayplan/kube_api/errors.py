@@ -9,7 +9,9 @@ Errors of the API client, each with a message of one line.
           ├── UnreachableError     no connection to that address or to the proxy
           ├── CertificateError     the server's certificate is not trusted
           ├── WrongServerError     the server is not a Kubernetes API server
+          ├── BrokenAnswerError    the answer is cut off or is not what was asked for
           ├── ConnectionLostError, NoAnswerError
+          ├── FencedError          not sent, because this replica does not lead any more
           ├── CredentialError      a token, client certificate or exec plugin that does not work
           └── UnknownContextError, NoClusterError
 
@@ -58,6 +60,14 @@ class UnknownContextError(KubeError):
 
 class NoClusterError(KubeError):
     pass
+
+
+class BrokenAnswerError(KubeError):
+    retriable = True
+
+
+class FencedError(KubeError):
+    """The request was not sent: the caller was not allowed to write any more at the moment of sending."""
 
 
 class ConnectionLostError(KubeError):

@@ -99,6 +99,9 @@ class PluginCredentials:
                 await self._run_plugin()
             return self._credential != rejected
 
+    def separate(self) -> PluginCredentials:
+        return PluginCredentials(self._plugin, self._now)
+
     async def _run_plugin(self) -> None:
         plugin = self._plugin
         what = f"{plugin.origin}: {plugin.command}"

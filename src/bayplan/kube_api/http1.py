@@ -16,13 +16,16 @@ import urllib.parse
 from collections.abc import Callable
 
 from bayplan.kube_api import transport
-from bayplan.kube_api.transport import ConnectFailedError, InvalidResponseError, ResponseCutError
+from bayplan.kube_api.transport import ConnectFailedError, InvalidResponseError, ResponseCutError, WithheldError
 
 MAX_CONNECTIONS = 128
 MAX_IDLE_SECONDS = 15.0  # load balancers forget idle connections, some without closing them
 CONNECT_TIMEOUT_SECONDS = 10.0
 _MAX_HEAD_BYTES = 64 * 1024
 _MAX_RESPONSE_BYTES = 16 * 2**20  # several times the largest object that an API server stores
+
+
+MaySend = Callable[[], bool]
 
 
 class ShortResponse:
@@ -165,20 +168,31 @@ class _Channel(asyncio.Protocol):
         self._transport, self.is_open = made, True
         transport.keep_alive(made.get_extra_info("socket"))
 
-    async def send(self, request: bytes, timeout: float | None) -> ShortResponse:  # noqa: ASYNC109
+    async def send(
+        self,
+        request: bytes,
+        timeout: float | None,  # noqa: ASYNC109
+        may_send: MaySend | None,
+    ) -> ShortResponse:
         """The response. Without one the connection is aborted, so that a late one does not answer the next request."""
-        assert self._transport is not None, "a connection that is open has a transport"
         loop = asyncio.get_running_loop()
         self._reader, self._answer = ResponseReader(), loop.create_future()
         self._set_deadline(None if timeout is None else loop.time() + timeout)
-        self._transport.write(request)
         try:
+            self._write(request, may_send)
             return await self._answer
         except BaseException:
             self.abort()
             raise
         finally:
             self._answer = None
+
+    def _write(self, request: bytes, may_send: MaySend | None) -> None:
+        # Judged here and not earlier: everything before may have waited for long.
+        if may_send is not None and not may_send():
+            raise WithheldError
+        assert self._transport is not None, "a connection that is open has a transport"
+        self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._reader.response is not None:
@@ -276,11 +290,13 @@ class ConnectionPool:
         timeout: float | None,  # noqa: ASYNC109
         *,
         is_idempotent: bool,
+        may_send: MaySend | None = None,
     ) -> ShortResponse:
         """
         Send a request and return the response; waiting for a free connection has a timeout of its own.
 
         A server may close an idle connection at the moment of a request. Only an idempotent request is then sent again.
+        `may_send` is called each time right before bytes are sent; if it is false, `WithheldError` is raised instead.
         """
         if self._slots.locked():
             async with asyncio.timeout(timeout):
@@ -291,12 +307,12 @@ class ConnectionPool:
             channel = self._take_idle(tls)
             if channel is not None:
                 try:
-                    return await self._send(channel, request, timeout)
+                    return await self._send(channel, request, timeout, may_send)
                 except ConnectionError:
                     if channel.answer_has_begun or not is_idempotent:
                         raise
             async with asyncio.timeout(timeout):
-                return await self._send(await self._connect(tls), request, None)
+                return await self._send(await self._connect(tls), request, None, may_send)
         finally:
             self._slots.release()
 
@@ -306,8 +322,14 @@ class ConnectionPool:
             channel.abort()
         self._idle.clear()
 
-    async def _send(self, channel: _Channel, request: bytes, timeout: float | None) -> ShortResponse:  # noqa: ASYNC109
-        response = await channel.send(request, timeout)
+    async def _send(
+        self,
+        channel: _Channel,
+        request: bytes,
+        timeout: float | None,  # noqa: ASYNC109
+        may_send: MaySend | None,
+    ) -> ShortResponse:
+        response = await channel.send(request, timeout, may_send)
         if channel.is_open:
             channel.idle_since = self._clock()
             self._idle.append(channel)

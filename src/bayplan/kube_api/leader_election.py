@@ -2,13 +2,17 @@
 Leader election by a Lease: one replica holds and renews it, another acquires it when it expires.
 
 Compatible with client-go, whose replicas may compete for the same lease. Expiry is measured from when this replica last
-observed a change, on its own monotonic clock; the times in the lease are never compared with a clock.
+observed a change, on its own clock; the times in the lease are never compared with a clock.
+
+Leadership is a moment on that clock, until which this replica leads, and not a state that somebody has to end. It ends
+before any other replica may acquire the lease, also if this process does not run at that moment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import math
 import random as randomness
 import time
 from collections.abc import Awaitable, Callable
@@ -17,21 +21,31 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import InputError
+from bayplan.kube_api import decoding
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ConflictError, KubeError, NotFoundError
 from bayplan.kube_api.resources import LEASES
 
 _JITTER = 0.2  # share of the retry period
 _RELEASE_TIMEOUT_SECONDS = 5.0
+_NOT_LEADING = -math.inf
+_MAX_INT32 = 2**31 - 1  # the type of leaseTransitions
 _RENEWALS_PER_DEADLINE = 2  # a renewal that hangs is abandoned early enough for another, over another socket
+
+
+def running_time() -> float:
+    """Seconds on a clock that goes on while the process or, where the system can tell, the machine is suspended."""
+    boot_time = getattr(time, "CLOCK_BOOTTIME", None)  # not on every system
+    return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
 
 
 class LeaderElector:
     """
     `run` acquires the lease and returns when leadership is lost. Cancelled while leading, it releases the lease.
 
-    Check `may_write()` right before each write: it is false from the moment another replica may acquire the lease, even
-    if the event loop was held and `lost` could not be set in time. Stop writing before cancelling `run`.
+    Check `may_write()` right before each write, in any thread: it is false from before the moment another replica may
+    acquire the lease, even if nothing ran for a while and `lost` could not be set in time. Stop writing before
+    cancelling `run`.
     """
 
     def __init__(
@@ -46,7 +60,7 @@ class LeaderElector:
         retry_period: float = 2.0,
         on_new_leader: Callable[[str], None] = lambda _identity: None,
         on_trouble: Callable[[str], None] = lambda _text: None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = running_time,
         now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: randomness.Random | None = None,
@@ -59,18 +73,20 @@ class LeaderElector:
         self.identity, self.leader = identity, ""
         self.leading, self.lost = asyncio.Event(), asyncio.Event()
         self._lease = LeaseLock(connection, namespace, name)
-        self._lease_duration, self._renew_deadline, self._retry_period = lease_duration, renew_deadline, retry_period
+        # A lease has whole seconds. Rounded down it could expire for others while this replica still leads.
+        self._lease_seconds = math.ceil(lease_duration)
+        self._renew_deadline, self._retry_period = renew_deadline, retry_period
         self._on_new_leader, self._on_trouble = on_new_leader, on_trouble
         self._clock, self._now, self._sleep = clock, now, sleep
         self._random = random or randomness.Random()  # noqa: S311
         self._record: LeaseRecord | None = None  # as last observed, with this version
         self._version = ""
         self._seen_at = 0.0  # when this version was first observed
-        self._renewed_at = 0.0  # when the last successful renewal began
+        self._leads_until = _NOT_LEADING  # a renew deadline after the last successful renewal began
 
     def may_write(self) -> bool:
         """Whether this replica holds the lease and cannot have lost it."""
-        return self.leading.is_set() and self._clock() < self._renewed_at + self._renew_deadline
+        return self._clock() < self._leads_until
 
     async def run(self) -> None:
         """Acquire the lease, then renew it until it is lost. Fails at once if access to the lease is forbidden."""
@@ -80,12 +96,16 @@ class LeaderElector:
         try:
             await self._renew_until_lost()
         except asyncio.CancelledError:
-            self.leading.clear()
+            self._end_leadership()
             await self._release()
             raise
         finally:
-            self.leading.clear()
+            self._end_leadership()
             self.lost.set()
+
+    def _end_leadership(self) -> None:
+        self._leads_until = _NOT_LEADING
+        self.leading.clear()
 
     async def _acquire(self) -> None:
         first = True
@@ -122,7 +142,7 @@ class LeaderElector:
                 return
 
     def _time_left(self) -> float:
-        return max(0.0, self._renewed_at + self._renew_deadline - self._clock())
+        return max(0.0, self._leads_until - self._clock())
 
     async def _try_acquire(self) -> bool:
         """Acquire or renew the lease; false if another replica holds it."""
@@ -133,25 +153,28 @@ class LeaderElector:
                 pass  # the lease changed meanwhile: read it again
             else:
                 return True
+        write = self._lease.update
         try:
             self._observe(await self._lease.read())
         except NotFoundError:
-            self._record = None
-        if self._record is not None and self._is_held_by_other():
+            # The holder that was observed last does not know yet that its lease was deleted, and leads until it does.
+            write, self._version = self._lease.create, ""
+        if self._is_held_by_other():
             return False
         try:
-            await self._write(self._lease.update if self._record is not None else self._lease.create)
+            await self._write(write)
         except ConflictError:
             return False
         return True
 
     def _is_held_by_other(self) -> bool:
-        assert self._record is not None
-        return self._record.holder not in {"", self.identity} and self._clock() < self._expires_at()
+        held_by_other = self._record is not None and self._record.holder not in {"", self.identity}
+        return held_by_other and self._clock() < self._expires_at()
 
     def _expires_at(self) -> float:
-        duration = self._record.lease_duration_seconds if self._record is not None else 0
-        return self._seen_at + (duration or 0)
+        if self._record is None:
+            return self._seen_at
+        return self._seen_at + (self._record.lease_duration_seconds or self._lease_seconds)
 
     def _observe(self, record: LeaseRecord) -> None:
         if self._lease.version == self._version:
@@ -167,13 +190,15 @@ class LeaderElector:
         written = await write(
             LeaseRecord(
                 holder_identity=self.identity,
-                lease_duration_seconds=int(self._lease_duration),
+                lease_duration_seconds=self._lease_seconds,
                 acquire_time=old.acquire_time if renewing else now,
                 renew_time=now,
-                lease_transitions=(old.lease_transitions or 0) + (not renewing and self._record is not None),
+                lease_transitions=min(
+                    (old.lease_transitions or 0) + (not renewing and self._record is not None), _MAX_INT32
+                ),
             )
         )
-        self._renewed_at = began
+        self._leads_until = began + self._renew_deadline
         self._observe(written)
 
     async def _release(self) -> None:
@@ -225,7 +250,7 @@ class LeaseLock:
 
     async def read(self) -> LeaseRecord:
         path = LEASES.path(self._namespace, self._name)
-        return self._decoded(await self._connection.request("GET", path, retry=False, limited=False))
+        return self._decoded("GET", path, await self._connection.request("GET", path, retry=False, limited=False))
 
     async def create(self, record: LeaseRecord) -> LeaseRecord:
         metadata = {"namespace": self._namespace, "name": self._name}
@@ -238,10 +263,11 @@ class LeaseLock:
     async def _write(self, method: str, path: str, metadata: dict[str, Any], record: LeaseRecord) -> LeaseRecord:
         lease = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record}
         body = msgspec.json.encode(lease)
-        return self._decoded(await self._connection.request(method, path, body=body, retry=False, limited=False))
+        answer = await self._connection.request(method, path, body=body, retry=False, limited=False)
+        return self._decoded(method, path, answer)
 
-    def _decoded(self, answer: bytes) -> LeaseRecord:
-        lease = _LEASE.decode(answer)
+    def _decoded(self, method: str, path: str, answer: bytes) -> LeaseRecord:
+        lease = decoding.decoded(_LEASE, answer, self._connection.tried(method, path))
         self._metadata = lease.metadata
         return lease.spec or LeaseRecord()
 

@@ -3,6 +3,9 @@ A reflector: lists one resource, watches it, and lists again when the watch cann
 
 The handler receives each change once, including deletions that happened between two watches. Keeps no objects, only
 the version of each object that the handler has received.
+
+A server reports changes in the order of their versions, which are numbers. An event with a lower version than one
+before tells of the past, as after a restore of etcd or from a faulty proxy: it is ignored, and a list tells what is.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 from bayplan.kube_api import listing
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.decoding import Decoding, Identity, Key, T, Undecodable, WatchEvent, identity
-from bayplan.kube_api.errors import ApiError, GoneError, KubeError, TooManyRequestsError
+from bayplan.kube_api.errors import ApiError, BrokenAnswerError, GoneError, KubeError, TooManyRequestsError
 from bayplan.kube_api.listing import ALL, Restarted, Selection
 from bayplan.kube_api.pacing import Backoff
 from bayplan.kube_api.resources import Resource
@@ -28,6 +31,9 @@ _INACTIVITY_SECONDS = 150.0
 _MAX_LOOP_HOLD_SECONDS = 0.01  # work between two turns of the event loop
 _SHORT_WATCH_SECONDS = 1.0
 _FAILURES_BEFORE_RELIST = 3
+_MAX_RETRY_AFTER_SECONDS = 60.0  # that a server can ask for
+_STALE_RELIST_SECONDS = 60.0  # since the last list, before a watch that went back in time leads to another
+_CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 
 Handled_contra = TypeVar("Handled_contra", bound=ApiObject, contravariant=True)
 
@@ -46,6 +52,10 @@ class Handler(Protocol[Handled_contra]):
 
     def synced(self) -> None:
         """All objects of a list were delivered; called after the first list and after each later one."""
+
+
+class _ListDueError(Exception):
+    """The watch cannot be trusted."""
 
 
 class Reflector(Generic[T]):
@@ -74,7 +84,7 @@ class Reflector(Generic[T]):
         self.resource = resource
         self.synced = asyncio.Event()
         self.last_resource_version = ""
-        self.lists = self.relists = self.events = self.restarts = 0
+        self.lists = self.relists = self.events = self.stale_events = self.restarts = 0
         self._connection, self._item_type, self._handler, self._selection = connection, item_type, handler, selection
         self._decoding = Decoding(item_type)
         self._limit, self._inactivity = limit, inactivity
@@ -83,6 +93,9 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(self._random)
         self._known: dict[Key, tuple[str, str]] = {}  # uid and version
         self._loop_since = 0.0
+        self._listed_at = 0.0
+        self._position = 0  # the version of the last list or event, as a number; 0 if it is none
+        self._reports_stale = True
 
     def __len__(self) -> int:
         """The number of objects, including undecodable ones."""
@@ -119,11 +132,12 @@ class Reflector(Generic[T]):
                 self._deliver(item, found)
                 seen.add(found.key)
                 await self._yield_to_loop()
-            self.last_resource_version = page.resource_version
+            self._advance(page.resource_version)
         if len(seen) < len(self._known):  # everything seen is known, so equal counts mean that none was deleted
             for key in [key for key in self._known if key not in seen]:
                 self._forget(key)
                 await self._yield_to_loop()
+        self._listed_at, self._reports_stale = self._clock(), True
         self.lists += 1
         self.relists += self.synced.is_set()
         self._backoff.reset()
@@ -140,7 +154,7 @@ class Reflector(Generic[T]):
                 await self._watch()
                 if self._clock() - began < _SHORT_WATCH_SECONDS and self.events == events_before:
                     wait = self._pause_after("the watch ended immediately")
-            except GoneError:
+            except (GoneError, _ListDueError):
                 return
             except KubeError as error:
                 wait = self._pause_after(error)
@@ -172,11 +186,32 @@ class Reflector(Generic[T]):
     def _handle(self, event: WatchEvent[T | Undecodable]) -> None:
         self.events += 1
         found = identity(event.object)
+        version = found.resource_version
+        if (version.isdecimal() and int(version) < self._position) or event.type not in _CHANGES:
+            self._ignore(event.type, found)
+            return
         if event.type == "DELETED":
             self._forget(found.key)
         elif event.type != "BOOKMARK":
             self._deliver(event.object, found)
-        self.last_resource_version = found.resource_version or self.last_resource_version
+        if version:
+            self._advance(version)
+
+    def _advance(self, version: str) -> None:
+        self.last_resource_version = version
+        self._position = int(version) if version.isdecimal() else 0
+
+    def _ignore(self, event_type: str, found: Identity) -> None:
+        """Ignore an event of the past. The first after a list is reported; all are counted."""
+        self.stale_events += 1
+        if self._reports_stale:
+            self._reports_stale = False
+            self._on_trouble(
+                f"{self.resource}: ignored the event {event_type} of {found.key} at version {found.resource_version}: "
+                f"the watch was at version {self.last_resource_version} already"
+            )
+        if self._clock() - self._listed_at > _STALE_RELIST_SECONDS:
+            raise _ListDueError
 
     def _deliver(self, item: T | Undecodable, found: Identity) -> None:
         key, uid, version = found
@@ -205,13 +240,20 @@ class Reflector(Generic[T]):
     def _pause_after(self, trouble: KubeError | str) -> float:
         wait = self._backoff.next()
         if isinstance(trouble, ApiError) and trouble.retry_after:
-            wait += trouble.retry_after
+            wait += min(trouble.retry_after, _MAX_RETRY_AFTER_SECONDS)
         self._on_trouble(f"{self.resource}: {trouble}; retrying in {wait:.1f} s")
         return wait
 
 
 def _needs_list(error: KubeError, failures: int) -> bool:
-    """Whether the server may reject our resource version, which can be newer than its own after a restore of etcd."""
+    """
+    Whether only a list can tell what has changed.
+
+    A line that cannot be read hides a change. And a server may reject our resource version, which can be newer than its
+    own after a restore of etcd.
+    """
+    if isinstance(error, BrokenAnswerError):
+        return True
     if not isinstance(error, ApiError) or isinstance(error, TooManyRequestsError):
         return False
     return not error.retriable or failures >= _FAILURES_BEFORE_RELIST

@@ -17,6 +17,7 @@ from bayplan.kube_api import access
 from bayplan.kube_api.errors import (
     CertificateError,
     ConnectionLostError,
+    FencedError,
     KubeError,
     NoAnswerError,
     UnreachableError,
@@ -40,7 +41,19 @@ class ResponseCutError(Exception):
     """The connection was closed before the end of the response."""
 
 
-FAILURES = (aiohttp.ClientError, ConnectFailedError, InvalidResponseError, ResponseCutError, TimeoutError, OSError)
+class WithheldError(Exception):
+    """The request was not sent, because at that moment its sender was not allowed to any more."""
+
+
+FAILURES = (
+    aiohttp.ClientError,
+    ConnectFailedError,
+    InvalidResponseError,
+    ResponseCutError,
+    WithheldError,
+    TimeoutError,
+    OSError,
+)
 # Seconds until the first probe of an idle connection, seconds between probes, unanswered probes until it is closed.
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 # OpenSSL's verification codes.
@@ -70,11 +83,15 @@ def abort(response: aiohttp.ClientResponse) -> None:
 
 def translated(error: Exception, tried: str, server: str, proxy: str) -> KubeError:
     """The KubeError that describes what happened."""
+    if isinstance(error.__cause__, WithheldError):  # by aiohttp, on the way through a proxy
+        error = error.__cause__
     match error:
         case ConnectFailedError():
             return _not_connected(error.cause, server)
         case InvalidResponseError():
             return WrongServerError(f"{tried}: the response is not valid HTTP")
+        case WithheldError():
+            return FencedError(f"{tried}: not sent: this replica does not lead any more")
         case ResponseCutError():
             return ConnectionLostError(f"{tried}: the response ended early")
         case aiohttp.ClientConnectorCertificateError():

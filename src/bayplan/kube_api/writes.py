@@ -1,4 +1,4 @@
-"""Writes to a cluster, one request each. Callers decide when and whether to write."""
+"""Writes to a cluster, one request each. Callers decide when and whether to write; `fencing` can withhold them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.fencing import RequestSender
 from bayplan.kube_api.resources import CORE_EVENTS, EVENTS, PODS, Resource
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -17,7 +17,7 @@ Fields = Mapping[str, Any]
 
 
 async def bind(
-    connection: Connection, namespace: str, name: str, uid: str, node: str, *, retry: bool | None = None
+    connection: RequestSender, namespace: str, name: str, uid: str, node: str, *, retry: bool | None = None
 ) -> None:
     """Bind the pod to the node; fails if the name now belongs to another pod or the pod already has a node."""
     body = {
@@ -30,7 +30,7 @@ async def bind(
 
 
 async def evict(
-    connection: Connection, namespace: str, name: str, uid: str, *, grace_period_seconds: int | None = None
+    connection: RequestSender, namespace: str, name: str, uid: str, *, grace_period_seconds: int | None = None
 ) -> None:
     """Evict the pod; `TooManyRequestsError` if a disruption budget does not allow it now."""
     body = {
@@ -43,7 +43,7 @@ async def evict(
 
 
 async def delete(
-    connection: Connection,
+    connection: RequestSender,
     resource: Resource,
     namespace: str | None,
     name: str,
@@ -57,24 +57,26 @@ async def delete(
     await connection.request("DELETE", resource.path(namespace, name), body=msgspec.json.encode(options))
 
 
-async def create(connection: Connection, resource: Resource, namespace: str | None, body: Fields) -> bytes:
+async def create(connection: RequestSender, resource: Resource, namespace: str | None, body: Fields) -> bytes:
     """Create the object and return it as stored."""
     return await _post(connection, resource.path(namespace), body)
 
 
-async def create_event(connection: Connection, namespace: str, event: Fields) -> None:
+async def create_event(connection: RequestSender, namespace: str, event: Fields) -> None:
     """Create an event in `events.k8s.io/v1` or `v1`, as its `apiVersion` says."""
     resource = CORE_EVENTS if event["apiVersion"] == "v1" else EVENTS
     await _post(connection, resource.path(namespace), event)
 
 
-async def replace(connection: Connection, resource: Resource, namespace: str | None, name: str, body: Fields) -> bytes:
+async def replace(
+    connection: RequestSender, resource: Resource, namespace: str | None, name: str, body: Fields
+) -> bytes:
     """Replace the object and return it; `ConflictError` if its version is not that of the body."""
     return await connection.request("PUT", resource.path(namespace, name), body=msgspec.json.encode(body))
 
 
 async def patch(
-    connection: Connection,
+    connection: RequestSender,
     resource: Resource,
     namespace: str | None,
     name: str,
@@ -89,7 +91,7 @@ async def patch(
 
 
 async def patch_status(
-    connection: Connection,
+    connection: RequestSender,
     resource: Resource,
     namespace: str | None,
     name: str,
@@ -101,7 +103,7 @@ async def patch_status(
     return await patch(connection, resource, namespace, name, body, content_type=content_type, subresource="status")
 
 
-def _post(connection: Connection, path: str, body: Fields, retry: bool | None = None) -> Coroutine[Any, Any, bytes]:
+def _post(connection: RequestSender, path: str, body: Fields, retry: bool | None = None) -> Coroutine[Any, Any, bytes]:
     return connection.request("POST", path, body=msgspec.json.encode(body), retry=retry)
 
 

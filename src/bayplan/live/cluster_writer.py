@@ -16,9 +16,10 @@ from typing import Any, Protocol
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.kube_api import resources, writes
+from bayplan.kube_api import decoding, resources, writes
 from bayplan.kube_api.connection import Connection
-from bayplan.kube_api.errors import ApiError, ConflictError, KubeError, NotFoundError
+from bayplan.kube_api.errors import ApiError, ConflictError, FencedError, KubeError, NotFoundError
+from bayplan.kube_api.fencing import FencedConnection
 from bayplan.kube_api.resources import EVENTS, PODS
 from bayplan.mapping.storage import SELECTED_NODE
 from bayplan.model.volumes import Claim
@@ -43,6 +44,10 @@ class RejectedError(ClusterError):
 
 class UnknownOutcomeError(ClusterError):
     """There is no reliable response: the write may or may not have happened."""
+
+
+class NotLeadingError(UnknownOutcomeError):
+    """The write was not sent, because another replica may lead now and decide otherwise."""
 
 
 class ServerFailureError(UnknownOutcomeError):
@@ -108,20 +113,22 @@ class ApiServerWriter:
     """
     Sends each write as one request over one connection.
 
-    Objects are written only while `may_write` is true: after that another replica may lead.
+    Nothing is written, not even an event, unless `may_write` is true when the request is sent: after that another
+    replica may lead.
     """
 
     def __init__(self, connection: Connection, may_write: Callable[[], bool] = lambda: True) -> None:
         self._connection = connection
-        self._may_write = may_write
+        self._fenced = FencedConnection(connection, may_write)
 
     async def bind(self, pod: PodRef, node: str) -> None:
-        with self._writing():
-            await writes.bind(self._connection, pod.namespace, pod.name, pod.uid, node)
+        with _translated_errors:
+            await writes.bind(self._fenced, pod.namespace, pod.name, pod.uid, node)
 
     async def node_of(self, pod: PodRef) -> str:
         with _translated_errors:
-            found = _pod.decode(await self._connection.get(PODS.path(pod.namespace, pod.name)))
+            path = PODS.path(pod.namespace, pod.name)
+            found = decoding.decoded(_pod, await self._connection.get(path), self._connection.tried("GET", path))
         if found.metadata.uid != pod.uid:
             raise PodGoneError(f"{pod.namespace}/{pod.name} is another pod by now")
         return found.spec.node_name
@@ -129,17 +136,17 @@ class ApiServerWriter:
     async def patch_status(self, pod: PodRef, status: dict[str, Any]) -> None:
         # The uid is a precondition: a pod recreated under the same name is not patched.
         body = {"metadata": {"uid": pod.uid}, "status": status}
-        with self._writing():
-            await writes.patch_status(self._connection, PODS, pod.namespace, pod.name, body)
+        with _translated_errors:
+            await writes.patch_status(self._fenced, PODS, pod.namespace, pod.name, body)
 
     async def delete(self, pod: PodRef) -> None:
-        with self._writing():
-            await writes.delete(self._connection, PODS, pod.namespace, pod.name, uid=pod.uid)
+        with _translated_errors:
+            await writes.delete(self._fenced, PODS, pod.namespace, pod.name, uid=pod.uid)
 
     async def evict(self, pod: PodRef) -> None:
         try:
-            with self._writing():
-                await writes.evict(self._connection, pod.namespace, pod.name, pod.uid)
+            with _translated_errors:
+                await writes.evict(self._fenced, pod.namespace, pod.name, pod.uid)
         except UnknownOutcomeError as error:
             # 429 is the answer of a disruption budget, so the outcome is known.
             if isinstance(error.__cause__, ApiError) and error.__cause__.status == 429:
@@ -148,8 +155,8 @@ class ApiServerWriter:
 
     async def select_node(self, claim: ClaimRef, node: str) -> None:
         body = {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}}
-        with self._writing():
-            await writes.patch(self._connection, CLAIMS, claim.namespace, claim.name, body)
+        with _translated_errors:
+            await writes.patch(self._fenced, CLAIMS, claim.namespace, claim.name, body)
 
     async def reserve_volume(self, volume: str, version: str, claim: ClaimRef) -> None:
         reference = {
@@ -162,21 +169,16 @@ class ApiServerWriter:
         # The version is a precondition: a volume binds to one claim, and another writer may have just bound it.
         meta = {"resourceVersion": version, "annotations": {BOUND_BY_CONTROLLER: "yes"}}
         body = {"metadata": meta, "spec": {"claimRef": reference}}
-        with self._writing():
-            await writes.patch(self._connection, VOLUMES, None, volume, body)
+        with _translated_errors:
+            await writes.patch(self._fenced, VOLUMES, None, volume, body)
 
     async def post_event(self, event: dict[str, Any]) -> None:
         with _translated_errors:
-            await writes.create_event(self._connection, event["metadata"]["namespace"], event)
+            await writes.create_event(self._fenced, event["metadata"]["namespace"], event)
 
     async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
         with _translated_errors:
-            await writes.patch(self._connection, EVENTS, namespace, name, patch)
-
-    def _writing(self) -> _TranslatedErrors:
-        if not self._may_write():
-            raise UnknownOutcomeError("this replica does not lead any more")
-        return _translated_errors
+            await writes.patch(self._fenced, EVENTS, namespace, name, patch)
 
 
 class _TranslatedErrors:
@@ -201,6 +203,8 @@ def _error_type(error: KubeError) -> type[ClusterError]:
             return PodGoneError
         case ConflictError():
             return RejectedError
+        case FencedError():
+            return NotLeadingError
         case ApiError(status=500):  # unlike 503 and 504, after which the request may still succeed
             return ServerFailureError
         case ApiError(retriable=False):

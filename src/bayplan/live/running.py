@@ -20,7 +20,9 @@ from aiohttp import web
 
 from bayplan.errors import ClusterError, Fault, InputError
 from bayplan.explaining.peer_names import PeerNames
+from bayplan.kube_api import decoding
 from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.election_thread import ElectionThread
 from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.leader_election import LeaderElector
 from bayplan.kube_api.reflector import Reflector
@@ -43,6 +45,7 @@ from bayplan.wire.pods import Pod
 from bayplan.writing.recordings import Recorder
 
 log = logging.getLogger("bayplan")
+_pod = msgspec.json.Decoder(Pod)
 SHUTDOWN_TIMEOUT_SECONDS = 5.0  # for binds in progress and unsent events
 
 
@@ -66,11 +69,9 @@ class RunningScheduler:
         wall: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._connection = connection
-        # Lease renewals must not queue behind binds that a slow server does not answer.
-        self._election_connection = connection.separate()
         self._settings = settings
         self._wall = wall
-        self._elector = self._make_elector()
+        self._election = self._make_election()
         writer = DryRunWriter() if settings.dry_run else ApiServerWriter(connection, self._may_write)
         self._profiles = profiles
         self._parts = SchedulerAssembly(writer, profiles, settings, clock=time.monotonic, wall=wall)
@@ -119,11 +120,13 @@ class RunningScheduler:
         record = self.state.index.records.get(WorkloadKey(f"{namespace}/{name}"))
         if record is not None:
             return record.workload
+        path = PODS.path(namespace, name)
         try:
-            answer = await self._connection.get(PODS.path(namespace, name))
+            answer = await self._connection.get(path)
         except NotFoundError:
             return None
-        return pods.workload_of(msgspec.json.decode(answer, type=Pod), self.state.spread_context.current)
+        found = decoding.decoded(_pod, answer, self._connection.tried("GET", path))
+        return pods.workload_of(found, self.state.spread_context.current)
 
     async def _synced_pod(self, namespace: str, name: str) -> Workload | None:
         if not self.synced:
@@ -140,7 +143,6 @@ class RunningScheduler:
             version = await self._connection.version()
             log.info("connected", extra={"server": self._connection.server, "version": version})
             await self._serve(stack)
-            await stack.enter_async_context(self._election_connection)
             background_tasks = await stack.enter_async_context(BackgroundTasks())
             if not await self._sync_unless_stopped(background_tasks):
                 return
@@ -207,39 +209,44 @@ class RunningScheduler:
 
     # Leader election
 
-    def _make_elector(self) -> LeaderElector | None:
+    def _make_election(self) -> ElectionThread | None:
+        """Lease renewals wait neither for scheduling nor for binds that a slow server does not answer."""
         election = self._settings.election
         if election is None or self._settings.dry_run:
             return None
-        return LeaderElector(
-            self._election_connection,
-            election.namespace,
-            election.name,
-            self._settings.identity,
-            lease_duration=election.lease_duration,
-            renew_deadline=election.renew_deadline,
-            retry_period=election.retry_period,
-            on_new_leader=lambda leader: log.info("leader", extra={"leader": leader}),
-            on_trouble=log.warning,
-            now=self._wall,
-        )
+
+        def elector(connection: Connection) -> LeaderElector:
+            return LeaderElector(
+                connection,
+                election.namespace,
+                election.name,
+                self._settings.identity,
+                lease_duration=election.lease_duration,
+                renew_deadline=election.renew_deadline,
+                retry_period=election.retry_period,
+                on_new_leader=lambda leader: log.info("leader", extra={"leader": leader}),
+                on_trouble=log.warning,
+                now=self._wall,
+            )
+
+        return ElectionThread(self._connection.separate(), elector)
 
     def _may_write(self) -> bool:
-        return self._elector is None or self._elector.may_write()
+        return self._election is None or self._election.may_write()
 
     async def _lead(self, background_tasks: BackgroundTasks) -> None:
         """Schedule while this replica leads. When stopped, finish the writes in progress and release the lease."""
-        elector = self._elector
-        electing = None if elector is None else background_tasks.start(elector.run())
-        if elector is not None:
-            await wait_for_any(elector.leading, self._stopping)
+        election = self._election
+        electing = None if election is None else background_tasks.start(election.run())
+        if election is not None:
+            await wait_for_any(election.leading, self._stopping)
         if not self._stopping.is_set():
             background_tasks.start(self._parts.events.run())
             scheduling = background_tasks.start(self._parts.scheduler.run())
             enforcing = None if self.enforcement is None else background_tasks.start(self.enforcement.run())
             self.scheduling.set()
             log.info("scheduling", extra={"schedulers": ", ".join(sorted(self._profiles))})
-            await wait_for_any(self._stopping, *([] if elector is None else [elector.lost]))
+            await wait_for_any(self._stopping, *([] if election is None else [election.lost]))
             scheduling.cancel()
             if enforcing is not None:
                 enforcing.cancel()
@@ -276,11 +283,21 @@ class RunningScheduler:
             "1 while this replica is the leader and may write, else 0.",
             lambda: [((), float(self.synced and self._may_write()))],
         )
+        gauge(
+            "bayplan_nodes_set_aside",
+            "Number of nodes on which nothing is placed, because they or a pod on them cannot be read.",
+            lambda: [((), float(len(self.state.nodes_set_aside)))],
+        )
         counts: tuple[tuple[str, str, Callable[[Reflector[Any]], int]], ...] = (
             ("bayplan_watch_lists", "Number of LIST requests, by resource.", lambda one: one.lists),
             ("bayplan_watch_relists", "Number of LIST requests after a watch expired.", lambda one: one.relists),
             ("bayplan_watch_restarts", "Number of watches resumed from the last version.", lambda one: one.restarts),
             ("bayplan_watch_events", "Number of watch events received, by resource.", lambda one: one.events),
+            (
+                "bayplan_watch_stale_events",
+                "Number of watch events ignored because they told of the past, by resource.",
+                lambda one: one.stale_events,
+            ),
         )
         for name, text, read in counts:
             gauge(name, text, self._by_resource(read), ("resource",))

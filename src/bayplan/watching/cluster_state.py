@@ -1,9 +1,10 @@
 """
 Applies watched objects to the placement index and the scheduling queue: one method for each kind of change.
 
-Objects arrive decoded. What a change means for the stage of a pending pod is up to the queue. Of a bound pod only its
-`Workload` is kept. A pod that this scheduler has just placed is in the index before the API server reports it: `assume`
-puts it there and `forget` removes it again.
+Objects arrive decoded, and one whose content cannot be used raises InputError before anything is changed. What a change
+means for the stage of a pending pod is up to the queue. Of a bound pod only its `Workload` is kept. A pod that this
+scheduler has just placed is in the index before the API server reports it: `assume` puts it there and `forget` removes
+it again.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.enforcing.quota import NO_LIMITS
+from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pod_size, pods, storage, targets
 from bayplan.mapping.pods import DEFAULT_NAMESPACE, SpreadContext
+from bayplan.model import timestamps
 from bayplan.model.labels import Selector
+from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.placing import place_pods
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing.pending_pod import PendingPod, QueueStage
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.reading import quota_limits
+from bayplan.watching.setting_aside import NodesSetAside, mapped
 from bayplan.wire.controllers import PodDisruptionBudget, Service
+from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.observed import ObservedConfigMap
 from bayplan.wire.pods import Pod, PodSpec
@@ -100,6 +106,7 @@ class ClusterState:
         self.quota_limits = NO_LIMITS
         self.assumed: dict[WorkloadKey, str] = {}
         self.volume_versions: dict[str, str] = {}  # resourceVersion by volume name, the precondition of a write
+        self.nodes_set_aside = NodesSetAside(index)
         self._is_responsible = is_responsible
         self._max_constraints = max_constraints
         self._on_binding_pod_removed = on_binding_pod_removed
@@ -108,7 +115,7 @@ class ClusterState:
 
     def put_pod(self, pod: Pod) -> None:
         """Apply a pod that is new or changed."""
-        key = WorkloadKey(f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}")
+        key = _key_of(pod)
         if pod.status.phase in pods.FINISHED:
             self._drop(key)
         elif pod.spec.node_name:
@@ -117,6 +124,30 @@ class ClusterState:
             self._put_pending(key, pod)
         else:
             self._drop(key)
+        if key in self.nodes_set_aside.pods:
+            self.nodes_set_aside.open_for(key)
+
+    def set_aside_pod(self, pod: Pod) -> None:
+        """
+        Apply a pod of which little more can be read than where it runs.
+
+        One that is counted on its node already stays as it was last read. Another that runs closes its node, and one
+        that is pending is not scheduled.
+        """
+        key, node_name = _key_of(pod), pod.spec.node_name
+        record = self.index.records.get(key)
+        is_counted = record is not None and record.workload.uid == pod.metadata.uid
+        if is_counted and node_name and record is not None and record.shares != ((node_name, 1),):
+            is_counted = False
+        if pod.status.phase in pods.FINISHED or not is_counted:
+            self._drop(key)
+        elif node_name:
+            self._remove_pending(key)
+            self.assumed.pop(key, None)
+        if node_name and pod.status.phase not in pods.FINISHED and not is_counted:
+            self.nodes_set_aside.close_for(key, node_name)
+        else:
+            self.nodes_set_aside.open_for(key)
 
     def drop_pod(self, key: WorkloadKey, uid: str) -> None:
         """Remove a deleted pod. A later pod of the same name stays."""
@@ -124,11 +155,12 @@ class ClusterState:
         known = record.workload.uid if record is not None else pending.uid if pending is not None else ""
         if not uid or not known or known == uid:
             self._drop(key)
+            self.nodes_set_aside.open_for(key)
 
     def _put_bound(self, key: WorkloadKey, pod: Pod) -> None:
+        workload = mapped(_bound_workload, pod)
         self._remove_pending(key)
         self.assumed.pop(key, None)
-        workload = pods.workload_of(pod)
         record = self.index.records.get(key)
         if record is not None and record.shares == ((pod.spec.node_name, 1),):
             if bound_pod_unchanged(record.workload, workload):
@@ -141,6 +173,7 @@ class ClusterState:
         self.index.add(workload, pod.spec.node_name)
 
     def _put_pending(self, key: WorkloadKey, pod: Pod) -> None:
+        workload = mapped(self._read, pod)
         if key in self.assumed:
             record = self.index.records[key]
             if record.workload.uid == pod.metadata.uid:
@@ -149,7 +182,6 @@ class ClusterState:
             self.forget(key)
         elif key in self.index.records:
             self.index.remove(key)  # deleted and recreated between two reports
-        workload = self._read(pod)
         known = self.queue.pods.get(key)
         if known is not None and known.uid != workload.uid:
             self._remove_pending(key)
@@ -174,7 +206,7 @@ class ClusterState:
             workload = pods.workload_of(_without_constraints(pod), self.spread_context.current)
             text = TOO_MANY_CONSTRAINTS.format(n=n, most=self._max_constraints)
             return msgspec.structs.replace(workload, unplaceable=text)
-        workload = pods.workload_of(pod, self.spread_context.current)
+        workload = _checked(pods.workload_of(pod, self.spread_context.current))
         if not pod.spec.resource_claims:
             return workload
         return msgspec.structs.replace(workload, unplaceable=RESOURCE_CLAIMS_UNSUPPORTED)
@@ -223,19 +255,18 @@ class ClusterState:
     # Other objects
 
     def put_node(self, node: Node) -> None:
-        target = targets.target_of_node(node)
-        if target.name in self.index.slots.by_name:
-            self.index.update_target(target)
-        else:
-            self.index.add_target(target)
+        self.nodes_set_aside.put(mapped(_target_of, node))
+
+    def set_aside_node(self, node: ApiObject) -> None:
+        """Apply a node that cannot be read: its last readable state stays, and nothing more is placed on it."""
+        self.nodes_set_aside.close_unreadable(node.metadata.name)
 
     def drop_node(self, name: str) -> None:
-        if name in self.index.slots.by_name:
-            self.index.remove_target(name)
+        self.nodes_set_aside.drop(name)
 
     def put_volume(self, written: PersistentVolume) -> None:
-        name = written.metadata.name
-        self.index.set_volume(name, storage.volume_of(written))
+        name, volume = written.metadata.name, mapped(storage.volume_of, written)
+        self.index.set_volume(name, volume)
         self.volume_versions[name] = written.metadata.resource_version
 
     def drop_volume(self, name: str) -> None:
@@ -243,11 +274,11 @@ class ClusterState:
         self.volume_versions.pop(name, None)
 
     def put_budget(self, written: PodDisruptionBudget) -> None:
-        self.budgets.put(disruption_budgets.budget_of(written))
+        self.budgets.put(mapped(disruption_budgets.budget_of, written))
 
     def put_quota(self, written: ObservedConfigMap) -> None:
         """Set the quota limits. Limits that cannot be read leave the previous ones in force."""
-        self.quota_limits = quota_limits.limits_of(written.data or {})
+        self.quota_limits = mapped(quota_limits.limits_of, written.data or {})
 
     def drop_quota(self) -> None:
         self.quota_limits = NO_LIMITS
@@ -262,6 +293,33 @@ def _without_constraints(pod: Pod) -> Pod:
         scheduling_gates=pod.spec.scheduling_gates,
     )
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=None), spec=spec)
+
+
+def _key_of(pod: Pod) -> WorkloadKey:
+    return WorkloadKey(f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}")
+
+
+def _bound_workload(pod: Pod) -> Workload:
+    workload = _checked(pods.workload_of(pod))
+    if workload.started:
+        timestamps.nanoseconds(workload.started)  # raises for what the index could not compare
+    return workload
+
+
+def _checked(workload: Workload) -> Workload:
+    """The workload, if the index can count it. An API server lets no negative request pass: it would make room."""
+    for resource, amount in workload.needs.requests.amounts:
+        if amount < 0:
+            raise InputError(f"requests of {resource}: expected 0 or more, got {amount}")
+    return workload
+
+
+def _target_of(node: Node) -> Target:
+    target = targets.target_of_node(node)
+    for resource, amount in target.allocatable:
+        if amount < 0:
+            raise InputError(f"status.allocatable[{resource}]: expected 0 or more, got {amount}")
+    return target
 
 
 def bound_pod_unchanged(before: Workload, after: Workload) -> bool:

@@ -20,6 +20,7 @@ from bayplan.model.labels import Selector
 from bayplan.model.workloads import WorkloadKey
 from bayplan.reading.quota_limits import CONFIG_MAP
 from bayplan.watching.cluster_state import ClusterState
+from bayplan.watching.setting_aside import mapped, stub_of
 from bayplan.wire import kinds
 from bayplan.wire.controllers import ReplicationController, SelectorController, SelectorMapController
 from bayplan.wire.kinds import ApiKind, Trait
@@ -30,13 +31,19 @@ log = logging.getLogger("bayplan.watch")
 
 
 class WatchedResource(msgspec.Struct, frozen=True):
-    """A resource, the type of its objects, and what to call when an object is added or changed (`put`) or deleted."""
+    """
+    A resource, the type of its objects, and what to call when an object is added or changed (`put`) or deleted.
+
+    `put` raises InputError, and changes nothing, for an object that cannot be read. `set_aside` is then called with
+    what can be told of it; by default its last readable state stays.
+    """
 
     resource: Resource
     item_type: type[Any]
     put: Callable[[Any], None]
     drop: Callable[[Key, str], None]
     selection: Selection = ALL
+    set_aside: Callable[[Any], None] = lambda _stub: None
 
 
 def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
@@ -48,7 +55,7 @@ def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
     index, spread = state.index, state.spread_context
     return (
         _stored("Namespace", lambda written: written.metadata.labels or {}, index.set_namespace),
-        _watched("Node", state.put_node, lambda key, _uid: state.drop_node(key.name)),
+        _watched("Node", state.put_node, lambda key, _uid: state.drop_node(key.name), state.set_aside_node),
         _stored("StorageClass", storage.storage_class_of, index.set_storage_class),
         _stored("CSINode", storage.attach_limits_of, partial(index.set_stored, "attach_limits")),
         _stored("VolumeAttachment", storage.attachment_of, partial(index.set_stored, "attachments")),
@@ -67,7 +74,9 @@ def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
         ),
         _watched("Service", spread.put_service, lambda key, _uid: spread.drop_service(key.namespace, key.name)),
         *(_controller(row, state) for row in kinds.having(Trait.SPREADS)),
-        _watched("Pod", state.put_pod, lambda key, uid: state.drop_pod(WorkloadKey(str(key)), uid)),
+        _watched(
+            "Pod", state.put_pod, lambda key, uid: state.drop_pod(WorkloadKey(str(key)), uid), state.set_aside_pod
+        ),
     )
 
 
@@ -83,16 +92,21 @@ def quota_resource(state: ClusterState) -> WatchedResource:
     )
 
 
-def _watched(kind: str, put: Callable[[Any], None], drop: Callable[[Key, str], None]) -> WatchedResource:
+def _watched(
+    kind: str,
+    put: Callable[[Any], None],
+    drop: Callable[[Key, str], None],
+    set_aside: Callable[[Any], None] = lambda _stub: None,
+) -> WatchedResource:
     row = kinds.named(kind)
     assert row.wire_type is not None
-    return WatchedResource(resources.resource_of(row), row.wire_type, put, drop)
+    return WatchedResource(resources.resource_of(row), row.wire_type, put, drop, set_aside=set_aside)
 
 
 def _stored(kind: str, read: Callable[[Any], Any], store: Callable[[str, Any], None]) -> WatchedResource:
     """A resource whose objects the index stores by key; storing None removes one."""
     return _watched(
-        kind, lambda written: store(str(_key(written)), read(written)), lambda key, _uid: store(str(key), None)
+        kind, lambda written: store(str(_key(written)), mapped(read, written)), lambda key, _uid: store(str(key), None)
     )
 
 
@@ -104,7 +118,7 @@ def _controller(row: ApiKind, state: ClusterState) -> WatchedResource:
         if isinstance(written, SelectorMapController):
             selector: Selector | None = labels.equals(written.spec.selector or {})
         else:
-            selector = selectors.selector_of(written.spec.selector)
+            selector = mapped(selectors.selector_of, written.spec.selector)
         state.spread_context.put_controller(row.kind, key.namespace, key.name, selector)
 
     def drop(key: Key, _uid: str) -> None:
@@ -136,7 +150,7 @@ class ResourceHandler:
         try:
             self._watched.put(obj)
         except InputError as error:  # such as a quantity that is out of range
-            self._report_unreadable(_key(obj), str(error))
+            self._set_aside(_key(obj), obj, str(error))
         self._on_change()
 
     def delete(self, key: Key, uid: str) -> None:
@@ -144,10 +158,12 @@ class ResourceHandler:
         self._on_change()
 
     def undecodable(self, found: Undecodable) -> None:
-        self._report_unreadable(found.key, found.error)
+        self._set_aside(found.key, stub_of(found, self._watched.item_type), found.error)
+        self._on_change()
 
-    def _report_unreadable(self, key: Key, error: str) -> None:
-        """Count and log one unreadable object. Its last readable state stays, and other objects are not affected."""
+    def _set_aside(self, key: Key, stub: ApiObject, error: str) -> None:
+        """Set one unreadable object aside, count and log it. Other objects are not affected."""
+        self._watched.set_aside(stub)
         resource = str(self._watched.resource)
         self._on_unreadable(resource)
         log.error("unreadable object", extra={"resource": resource, "object": str(key), "error": error})

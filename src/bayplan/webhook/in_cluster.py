@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.kube_api import listing, resources, writes
+from bayplan.kube_api import decoding, listing, resources, writes
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ConflictError, NotFoundError
 from bayplan.kube_api.listing import Restarted, Selection
@@ -34,6 +34,9 @@ class _Secret(msgspec.Struct):
     data: dict[str, bytes] | None = None
 
 
+_SECRET = msgspec.json.Decoder(_Secret)
+
+
 class SecretStore:
     """
     Stores a certificate chain in a Secret that all replicas share.
@@ -46,12 +49,13 @@ class SecretStore:
         self._metadata: dict[str, Any] = {}
 
     async def load(self) -> CertificateChain | None:
+        path = SECRETS.path(self._namespace, self._name)
         try:
-            answer = await self._connection.request("GET", SECRETS.path(self._namespace, self._name))
+            answer = await self._connection.request("GET", path)
         except NotFoundError:
             self._metadata = {}
             return None
-        secret = msgspec.json.decode(answer, type=_Secret)
+        secret = decoding.decoded(_SECRET, answer, self._connection.tried("GET", path))
         self._metadata = secret.metadata
         if not secret.data:
             return None
