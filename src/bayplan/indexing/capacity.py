@@ -45,7 +45,7 @@ class Capacity:
         self.allocatable: NDArray[np.int64] = np.zeros(shape, np.int64)
         self.requested: NDArray[np.int64] = np.zeros(shape, np.int64)
         self.nonzero_requested: NDArray[np.int64] = np.zeros(shape, np.int64)
-        self._exact: dict[tuple[str, int, int], int] = {}  # (table, row, slot) → the sum, where it is over MAX_SUM
+        self._exact: dict[tuple[str, int, int], int] = {}  # (table, row, slot) → the sum, where it is beyond MAX_SUM
         self._renew_views()
 
     def row(self, resource: str) -> int:
@@ -76,23 +76,23 @@ class Capacity:
         for resource, amount in requests.amounts:
             row = rows[resource] if resource in rows else self.row(resource)
             total = self.requested_at[row][slot] + sign * amount
-            if total > MAX_SUM or self._exact:
+            if not -MAX_SUM <= total <= MAX_SUM or self._exact:
                 total = self._bounded("requested", row, slot, total, sign * amount)
             self.requested_at[row][slot] = total
         for resource, amount in requests.counted:
             row = rows[resource] if resource in rows else self.row(resource)
             total = self.nonzero_requested_at[row][slot] + sign * amount
-            if total > MAX_SUM or self._exact:
+            if not -MAX_SUM <= total <= MAX_SUM or self._exact:
                 total = self._bounded("nonzero_requested", row, slot, total, sign * amount)
             self.nonzero_requested_at[row][slot] = total
 
     def _bounded(self, table: str, row: int, slot: int, total: int, change: int) -> int:
-        """The sum to store where the exact one is, or was, over `MAX_SUM`."""
+        """The sum to store where the exact one is, or was, beyond `MAX_SUM`."""
         before = self._exact.pop((table, row, slot), None)
         exact = total if before is None else before + change
-        if exact > MAX_SUM:
+        if not -MAX_SUM <= exact <= MAX_SUM:
             self._exact[table, row, slot] = exact
-        return min(exact, MAX_SUM)
+        return max(-MAX_SUM, min(exact, MAX_SUM))
 
     def grow(self, capacity: int) -> None:
         self.allocatable = grown(self.allocatable, capacity)

@@ -267,8 +267,6 @@ class Recording:
     def _decoded(self, text: bytes | msgspec.Raw, kind: Any, path: str = "") -> Any:
         try:
             return structure_faults.decode(text, kind, path)
-        except msgspec.MsgspecError as error:
-            raise InputError(self._fault(f"not a line of a recording: {error}")) from None
         except InputError as error:
             raise InputError([self._fault(fault.message, fault.path) for fault in error.faults]) from None
 
