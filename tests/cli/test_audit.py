@@ -165,7 +165,15 @@ def test_bad_input(run, tmp_path, text, message):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("", "expected domains by node, or a list of servers"),
+    ("", "the file is empty"),
+    ("5", "expected domains by node, or a list of servers"),
+    ("{}", "expected domains by node, or a list of servers"),
+    ("n0: {host: h}\nn0: {host: g}", "bad.yaml:2: the key n0 is given twice, first on line 1"),
+    ("n0: {host: [a]}", "n0.host: expected the name of a domain"),
+    ("n0: {host: h}\n---\nn1: {host: h}", "bad.yaml:2: expected one document"),
+    ("n0: &a {host: *a}", "*a has no anchor before it, or stands within it"),
+    ("[" * 5000, "nested more than 200 levels deep"),
+    ("n0: {host: !!int a}", "'a' is no int"),
     ("n0: h", "expected domains by level"),
     ("n0: {floor: 3}", "unknown level floor; there are host, rack, zone, region, cloud"),
     ("- {Host: h}", "expected a server with ID or Name"),
