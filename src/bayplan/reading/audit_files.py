@@ -67,19 +67,20 @@ def load(
     `unlisted`, which may grow while the live cluster is read, names the resources that it did not allow to list.
     """
     gathered = AuditObjects()
-    names, faults = files.find_files(options.paths, recursive=options.recursive)
-    found = (files.open_source(name, options.stdin or sys.stdin.buffer) for name in names)
+    searched = files.find_files(options.paths, recursive=options.recursive)
+    found = (files.open_source(name, options.stdin or sys.stdin.buffer) for name in searched.files)
 
     def take(items: Iterable[Document | Fault]) -> None:
         for item in items:
             if gathered.add(item) and placeable is not None and isinstance(item, Document):
                 placeable.add(item)
 
-    take(faults)
+    gathered.skipped.extend(searched.skipped)
+    take(searched.faults)
     take(_documents(found, options.progress))
     gathered.is_live = True
     take(_documents(options.live, options.progress))
-    return gathered.finish(scenario, unlisted, ", ".join(names))
+    return gathered.finish(scenario, unlisted, ", ".join(searched.files))
 
 
 def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: bool = False) -> Hosting:
@@ -130,6 +131,7 @@ class AuditObjects:
         self._uid_of: dict[tuple[str, str, str], str] = {}
         self._duplicates: list[str] = []
         self.is_live = False
+        self.skipped: list[Fault] = []
         self._identities: set[str] = set()
         self._places: dict[str, FileLine] = {}
         self._scenarios = LabelScenarios()
@@ -212,6 +214,7 @@ class AuditObjects:
         )
 
     def _warnings(self, nodes: Sequence[ObservedNode], pods: Iterable[ObservedPod]) -> Iterator[str]:
+        yield from map(str, self.skipped)
         if len(self._duplicates) == 1:
             yield f"{self._duplicates[0]} is in the input more than once; the first one is used"
         elif self._duplicates:

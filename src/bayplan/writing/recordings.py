@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
+import re
 import threading
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -29,6 +30,7 @@ from bayplan.validating import structure_faults
 
 log = logging.getLogger("bayplan.recording")
 VERSION = "bayplan.io/recording/v1"
+_LONG_NUMBER = re.compile(rb"\d{19}")
 
 
 class Recorder:
@@ -201,6 +203,18 @@ class RecordedDecision(msgspec.Struct, rename="camel"):
     nominated: list[tuple[Workload, str]] = msgspec.field(default_factory=list, name="promised")
 
 
+def _too_large(value: object, path: str) -> Iterator[str]:
+    """The paths of the integers of more than 64 bits."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _too_large(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from _too_large(inner, f"{path}[{position}]")
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        yield path
+
+
 class Recording:
     """A recording to replay: `decisions` yields each decision, and `index` is then as it was for that decision."""
 
@@ -266,9 +280,13 @@ class Recording:
 
     def _decoded(self, text: bytes | msgspec.Raw, kind: Any, path: str = "") -> Any:
         try:
-            return structure_faults.decode(text, kind, path)
+            decoded = structure_faults.decode(text, kind, path)
         except InputError as error:
             raise InputError([self._fault(fault.message, fault.path) for fault in error.faults]) from None
+        # The types of the model do not say that arrays hold 64 bits: everybody else makes it from wire types, which do.
+        if _LONG_NUMBER.search(text) and (wrong := list(_too_large(msgspec.json.decode(text), path))):
+            raise InputError([self._fault("expected a whole number of at most 64 bits", where) for where in wrong])
+        return decoded
 
     def _fault(self, message: str, path: str = "") -> Fault:
         return Fault(message, file=self._name, line=self._line, path=path)
