@@ -64,7 +64,7 @@ class Capacity:
         self.allocatable[:, slot] = 0
         for resource, amount in target.allocatable:
             row = self.row(resource)  # first, because a new resource replaces the arrays
-            self.allocatable_at[row][slot] = amount
+            self.allocatable_at[row][slot] = max(amount, -MAX_SUM)
 
     def clear(self, slot: int) -> None:
         self.allocatable[:, slot] = 0

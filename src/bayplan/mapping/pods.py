@@ -353,7 +353,8 @@ def requests_of(pod: Pod) -> Requests:
     whole = (
         tuple(
             [
-                (name, max(-MAX_AMOUNT, min(quantities.rounded(name, amount), MAX_AMOUNT)))
+                # No server admits less than nothing; a dump that says so must not make room on a node.
+                (name, max(0, min(quantities.rounded(name, amount), MAX_AMOUNT)))
                 for name, amount in sorted(part.items())
             ]
         )
