@@ -16,7 +16,7 @@ import time
 
 from fuzzing import cases, running, shrinking
 
-CASES_PER_WORKER = 5000
+CASES_PER_WORKER = 10_000
 MAX_ELAPSED_SECONDS = 3600  # of one worker; processor time is limited case by case
 _ROOT = pathlib.Path(__file__).parents[2]
 

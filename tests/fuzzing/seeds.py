@@ -85,6 +85,7 @@ def audited():
     return _plain([nodes, losses, [*nodes, *observed], [*losses, *observed]])
 
 
+@functools.cache
 def inventories():
     by_node, servers = (
         yaml.safe_load((ROOT / "examples/12-audit" / name).read_text()) for name in ("hosts.yaml", "servers.json")
@@ -93,6 +94,7 @@ def inventories():
     return [by_node, servers, full]
 
 
+@functools.cache
 def labels_by_node():
     labels = {
         "topology.kubernetes.io/zone": "a",
@@ -103,6 +105,7 @@ def labels_by_node():
     return [by_node, {"first": by_node, "second": {**by_node, "n3": labels}}]
 
 
+@functools.cache
 def configurations():
     text = (ROOT / "docs/reference/configuration-file.md").read_text()
     written = yaml.safe_load(text.split("```yaml\n")[1].split("```")[0])
@@ -110,6 +113,7 @@ def configurations():
     return [written, scheduler_configuration(), {**written, "scheduler": scheduler_configuration()}]
 
 
+@functools.cache
 def scheduler_configuration():
     found = yaml.safe_load((ROOT / "examples/07-tune-weights/scheduler.yaml").read_text())
     found["profiles"][0]["pluginConfig"] += [
@@ -137,6 +141,7 @@ def scheduler_configuration():
     }
 
 
+@functools.cache
 def kubeconfigs():
     user = {
         "token": "t", "client-certificate-data": "aGk=", "client-key-data": "aGk=", "username": "a", "password": "b", "as": "c", "as-groups": ["d"],
@@ -160,6 +165,7 @@ def kubeconfigs():
     ]  # fmt: skip
 
 
+@functools.cache
 def benchmark_inputs(kind):
     if kind == "pods":
         return [
@@ -216,10 +222,12 @@ def quotas():
     return _plain([[config_map, *_read("15-quota/cluster.yaml"), *_read("15-quota/waiting.yaml")]])
 
 
+@functools.cache
 def rebalanced():
     return _plain([[*_read("17-after-a-node-came-back/cluster.yaml"), *_read("17-after-a-node-came-back/pods.yaml")]])
 
 
+@functools.cache
 def broken():
     return _plain(
         [

@@ -8,6 +8,7 @@ from fuzzing import running
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
 DIGITS = "9" * 400
+RECORDING = '{"recording":"bayplan.io/recording/v1"}\n'
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +82,9 @@ FILES = [
     ("bench pods doc", "[" * 100_000, "doc: invalid JSON: nested too deeply"),
     ("bench fleet doc", b'{"a":"\xff"}', "doc: invalid JSON: not UTF-8"),
     ("replay doc", "[" * 100_000 + "\n", "doc:1: invalid JSON: nested too deeply"),
+    ("replay doc", RECORDING + '{"target":{"name":"a","labels":{},"allocatable":[["cpu",' + DIGITS + "]]}}\n", "doc:2: target.allocatable[0][1]: expected a whole number"),
+    ("replay doc", RECORDING + '{"a":' + "9" * 5000 + "}\n", "doc:2: invalid JSON: Integer value out of range"),
+    ("replay doc", RECORDING + '{"add":{"namespace":"a","name":"b","labels":{},"needs":{}},"shares":[["a",1],["a",1]]}\n', "doc:2: shares: expected each target once"),
     ("audit labels --inventory doc", "n: {host: 2026-02-31}", ""),
     ("audit labels --inventory doc", "n: {host: !!float a}", "doc:1: 'a' is no float"),
     ("kubeconfig doc", "!!int a", "doc:1: invalid YAML: expected a value of type int"),

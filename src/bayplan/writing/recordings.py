@@ -256,6 +256,8 @@ class Recording:
         try:
             match change:
                 case _Added():
+                    if len(dict(change.shares)) < len(change.shares):
+                        raise InputError(self._fault("expected each target once", "shares"))
                     index.add_shares(change.add, change.shares)
                 case _Removed():
                     self._check_known("remove", change.remove, index.records, "an added workload")
@@ -281,10 +283,12 @@ class Recording:
     def _decoded(self, text: bytes | msgspec.Raw, kind: Any, path: str = "") -> Any:
         try:
             decoded = structure_faults.decode(text, kind, path)
+            # The types of the model do not say that arrays hold 64 bits: others make it from wire types, which do.
+            plain = structure_faults.decode(text, Any, path) if _LONG_NUMBER.search(text) else None
         except InputError as error:
             raise InputError([self._fault(fault.message, fault.path) for fault in error.faults]) from None
-        # The types of the model do not say that arrays hold 64 bits: everybody else makes it from wire types, which do.
-        if _LONG_NUMBER.search(text) and (wrong := list(_too_large(msgspec.json.decode(text), path))):
+        wrong = list(_too_large(plain, path))
+        if wrong:
             raise InputError([self._fault("expected a whole number of at most 64 bits", where) for where in wrong])
         return decoded
 
