@@ -21,34 +21,42 @@ MAX_ELAPSED_SECONDS = 3600  # of one worker; processor time is limited case by c
 _ROOT = pathlib.Path(__file__).parents[2]
 
 
-def run(seed, count, folder, n_workers=1):
-    """Run cases 0 to `count` of a seed; failures, shrunk, are written into the folder. Returns the result as plain values."""
-    began, waiting, running_now, found = time.time(), list(range(0, count, CASES_PER_WORKER)), [], []
-    while waiting or running_now:
-        while waiting and len(running_now) < n_workers:
+def run(seed, count, folder, n_workers=1, progress=lambda result: None):
+    """
+    Run cases 0 to `count` of a seed; failures, shrunk, are written into the folder. Returns the result as plain values.
+
+    `progress` receives the result so far whenever a worker has finished.
+    """
+    began, waiting, at_work, found = time.time(), list(range(0, count, CASES_PER_WORKER)), [], []
+    while waiting or at_work:
+        while waiting and len(at_work) < n_workers:
             first = waiting.pop(0)
-            running_now.append(_worker("run", seed, first, min(count, first + CASES_PER_WORKER), str(folder)))
-        worker = running_now.pop(0)
-        found += _finished(worker)
+            at_work.append(_worker("run", seed, first, min(count, first + CASES_PER_WORKER), str(folder)))
+        found += _finished(at_work.pop(0))
+        progress(_result(seed, found, time.time() - began))
+    return _result(seed, found, time.time() - began)
+
+
+def _result(seed, found, elapsed):
     ends = [line for line in found if "cases" in line]
     failures = {}
     for line in found:
         if "failure" in line:
             failures.setdefault(line["failure"], line)
+    n_cases, seconds = sum(line["cases"] for line in ends), sum(line["seconds"] for line in ends)
+    slowest = max(ends, key=lambda line: line["slowest"], default={"slowest": 0, "slowestCase": None})
     return {
         "seed": seed,
-        "documents": sum(line["cases"] for line in ends),
+        "documents": n_cases,
         "failures": sorted(failures.values(), key=lambda line: line["case"]),
         "exitCodes": _summed(ends, "codes"),
         "byCommand": _summed(ends, "doors"),
-        "slowestSeconds": max((line["slowest"] for line in ends), default=0),
-        "slowestCase": max(ends, key=lambda line: line["slowest"], default={}).get("slowestCase"),
+        "slowestSeconds": slowest["slowest"],
+        "slowestCase": slowest["slowestCase"],
         "peakBytes": max((line["peak"] for line in ends), default=0),
-        "processorSeconds": round(sum(line["seconds"] for line in ends), 1),
-        "documentsPerProcessorSecond": round(
-            sum(line["cases"] for line in ends) / max(sum(line["seconds"] for line in ends), 0.1)
-        ),
-        "elapsedSeconds": round(time.time() - began),
+        "processorSeconds": round(seconds, 1),
+        "documentsPerProcessorSecond": round(n_cases / max(seconds, 0.1)),
+        "elapsedSeconds": round(elapsed),
     }
 
 

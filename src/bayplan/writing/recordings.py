@@ -256,8 +256,7 @@ class Recording:
         try:
             match change:
                 case _Added():
-                    if len(dict(change.shares)) < len(change.shares):
-                        raise InputError(self._fault("expected each target once", "shares"))
+                    self._check_shares(change.shares)
                     index.add_shares(change.add, change.shares)
                 case _Removed():
                     self._check_known("remove", change.remove, index.records, "an added workload")
@@ -275,6 +274,10 @@ class Recording:
                     index.set_stored(change.stored, change.name, value)
         except InputError as error:  # the index does not know the line
             raise InputError([fault if fault.file else self._fault(fault.message) for fault in error.faults]) from None
+
+    def _check_shares(self, shares: Sequence[tuple[str, int]]) -> None:
+        if len(dict(shares)) < len(shares):
+            raise InputError(self._fault("expected each target once", "shares"))
 
     def _check_known(self, path: str, name: str, known: Container[str], expected: str) -> None:
         if name not in known:
