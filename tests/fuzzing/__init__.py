@@ -8,6 +8,7 @@ A structure-aware fuzzer of documents: every command of the program over damaged
     spelling    a document as JSON, YAML or a dump, and damage to the text
     running     one run of the program, and what must be true of every run
     shrinking   the smallest files that still fail
+    cases       all of these for one number
     campaign    many runs, in worker processes; `python -m fuzzing` is its command line
 
 Case number N of a seed is the same in every process, however many cases ran before it.
