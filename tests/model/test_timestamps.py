@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,22 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def test_every_timestamp_form_of_an_api_server(moment):
     whole = moment.replace(microsecond=0)
     written = whole.isoformat().replace("+00:00", "Z")
-    assert timestamps.nanoseconds(written) == (whole - EPOCH) // timedelta(seconds=1) * 10**9
+    exact = (whole - EPOCH) // timedelta(seconds=1) * 10**9
+    assert timestamps.nanoseconds(written) == max(timestamps.FIRST, min(exact, timestamps.LAST))
+
+
+@pytest.mark.parametrize("written, expected", [
+    ("2262-04-11T23:47:16Z", 9_223_372_036 * 10**9),
+    ("2262-04-12T00:00:00Z", timestamps.LAST),
+    ("9999-12-31T23:59:59-12:00", timestamps.LAST),
+    ("10000-01-01T11:59:59Z", timestamps.LAST),  # as API servers write the line above
+    ("1600-01-01T00:00:00Z", timestamps.FIRST),
+    ("0000-01-01T00:00:00+14:00", timestamps.FIRST),
+    ("-0001-12-31T10:00:00Z", timestamps.FIRST),  # as API servers write the line above
+])  # fmt: skip
+def test_times_out_of_range_are_the_first_and_the_last(written, expected):
+    assert timestamps.nanoseconds(written) == expected
+    assert np.int64(expected) < np.iinfo(np.int64).max  # which is the start of a pod that has not started
 
 
 @pytest.mark.parametrize("one, other", [

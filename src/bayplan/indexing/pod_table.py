@@ -19,7 +19,7 @@ from bayplan.model import timestamps
 from bayplan.model.reasons import Mask
 
 FREE_ROW = -1  # the slot of a row that is free
-NOT_STARTED = int(np.iinfo(np.int64).max)  # later than any start time
+NOT_STARTED = np.iinfo(np.int64).max  # later than any start time
 
 Rows = NDArray[np.intp]
 
@@ -103,7 +103,7 @@ class PodTable:
         if record.row >= 0:
             self._unsorted.add(record.slots[0])
             started = record.workload.started
-            self.started[record.row] = _start_time(started) if started else NOT_STARTED
+            self.started[record.row] = timestamps.nanoseconds(started) if started else NOT_STARTED
 
     def reclassify(self, rows: list[int], class_id: int) -> None:
         """Note that these workloads are in another class; those without a row are -1."""
@@ -173,8 +173,3 @@ class PodLabellings:
             del self._ids[key]
             self.by_id[labelling] = None
             self._free.append(labelling)
-
-
-def _start_time(written: str) -> int:
-    """The start time as the array holds it: API servers accept the years 0 to 9999, 64 bits those from 1677 to 2262."""
-    return max(-NOT_STARTED, min(timestamps.nanoseconds(written), NOT_STARTED - 1))

@@ -1,4 +1,9 @@
-"""Timestamps as API servers write them (RFC 3339), as comparable nanoseconds. Uses no clock."""
+"""
+Timestamps as API servers write them (RFC 3339), as comparable nanoseconds of 64 bits. Uses no clock.
+
+API servers accept any offset and write UTC, so a year may have five digits or be negative: 9999-12-31T23:59:59-12:00 is
+written as 10000-01-01T11:59:59Z. Times that 64 bits do not hold, before 1678 or after 2262, are the first and the last.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,14 @@ from bayplan.caching import memoised
 from bayplan.errors import Fault, InputError
 
 _WRITTEN = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
+    r"(-?\d{4,9}-\d\d-\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
-_MAX_SHOWN_LENGTH = 40
 _DAY = 24 * 60 * 60
 _DAYS_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
+LAST = 2**63 - 2  # the index has a larger number for pods without a start time
+FIRST = -LAST
 _TWO_DIGITS = {f"{number:02}": number for number in range(60)}
+_MAX_SHOWN_LENGTH = 40
 
 
 class TimestampError(InputError, ValueError):
@@ -21,12 +28,12 @@ class TimestampError(InputError, ValueError):
 
 
 def nanoseconds(written: str) -> int:
-    """Nanoseconds since 1970, which 64 bits may not hold; raises TimestampError if it is not a timestamp."""
+    """Nanoseconds since 1970, from `FIRST` to `LAST`; raises TimestampError if it is not a timestamp."""
     if len(written) == 20 and written[10] == "T" and written[13] == written[16] == ":" and written[19] == "Z":
         # The only form that API servers write, on every pod.
         hour, minute, second = (_TWO_DIGITS.get(written[at : at + 2]) for at in (11, 14, 17))
         if hour is not None and hour < 24 and minute is not None and second is not None:
-            return (_midnight(written[:10]) + (hour * 60 + minute) * 60 + second) * 10**9
+            return _bounded((_midnight(written[:10]) + (hour * 60 + minute) * 60 + second) * 10**9)
     return _parsed(written)
 
 
@@ -49,14 +56,18 @@ def _parsed(written: str) -> int:
     seconds = _midnight(day) + (int(hour) * 60 + int(minute)) * 60 + int(second)
     if sign is not None:
         seconds -= (1 if sign == "+" else -1) * (int(ahead_hours) * 60 + int(ahead_minutes)) * 60
-    return seconds * 10**9 + int((fraction or "").ljust(9, "0"))
+    return _bounded(seconds * 10**9 + int((fraction or "").ljust(9, "0")))
+
+
+def _bounded(exact: int) -> int:
+    return exact if FIRST <= exact <= LAST else max(FIRST, min(exact, LAST))
 
 
 @memoised(4096)
 def _midnight(written: str) -> int:
     """The start of a day written as 2026-01-05, in seconds since 1970."""
     try:
-        year, month, day = map(int, written.split("-"))
+        year, month, day = map(int, written.rsplit("-", 2))
     except ValueError:
         raise TimestampError(f"expected a day such as 2026-01-05, got {written[:_MAX_SHOWN_LENGTH]!r}") from None
     if not (1 <= month <= 12 and 1 <= day <= 31):
