@@ -46,6 +46,8 @@ def _changed(document, vocabulary, chance, changes):
             return _within(document, found, vocabulary, chance)
         return hostile(chance)
     new = chance.choice(changes)(value, name, vocabulary, chance, found)
+    if isinstance(new, dict | list) and _holds(new, above):  # no document contains itself
+        new = copy.deepcopy(new)
     if new is _REMOVED:
         del above[key]
     elif new is _AGAIN:
@@ -108,11 +110,9 @@ def _renamed(value, name, vocabulary, chance, found):
 
 
 def _swapped(value, name, vocabulary, chance, found):
-    """What another place of the document has, shared with it unless that would make a cycle."""
+    """What another place of the document has, in half of the cases shared with it."""
     other = chance.choice(found)[0]
-    if isinstance(other, dict | list) and (chance.random() < 0.5 or _holds(other, value)):
-        return copy.deepcopy(other)
-    return other
+    return copy.deepcopy(other) if isinstance(other, dict | list) and chance.random() < 0.5 else other
 
 
 def _holds(container, value):
