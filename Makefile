@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test fuzz kube-servers test-live faults soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test fuzz kube-servers test-live fuzz-documents faults soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -44,6 +44,12 @@ fuzz: setup  ## run the property tests on new random cases, ROUNDS times
 	@for round in $$(seq $(ROUNDS)); do \
 	  $(BIN)/pytest -n 2 -m "hypothesis and not live" --hypothesis-profile=exploring || exit 1; done
 
+SEED ?= 1
+COUNT ?= 20000
+WORKERS ?= 1
+fuzz-documents: setup  ## run every command on COUNT damaged documents, those of SEED; failures, shrunk, in fuzz-failures/
+	PYTHONPATH=tests $(BIN)/python -m fuzzing $(SEED) $(COUNT) --workers $(WORKERS) $(if $(RECORD),--record $(RECORD))
+
 kube-servers: setup  ## find, or build once with Go, the servers that test-live needs
 	PYTHONPATH=tests $(BIN)/python -m live.kube_binaries
 
@@ -75,7 +81,6 @@ OTHER ?= ../before
 bench-against: setup  ## compare the processor time of this tree with that of the tree in OTHER
 	cd benchmarks && ../$(BIN)/python against.py $(abspath $(OTHER))
 
-SEED ?= 1
 SECONDS ?= 1800
 shapes: setup  ## search for inputs that are slow beside the real code or as pods grow, for SECONDS from SEED
 	$(BIN)/python benchmarks/shapes.py search --seed $(SEED) --seconds $(SECONDS)

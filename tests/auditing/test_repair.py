@@ -320,3 +320,8 @@ def test_how_a_member_is_replaced():
     groups = survivability.component_groups(layout_of("a", "b", "c", down=("cp2",)).members)
     assert plan_search.how_to_replace("cp2", groups) == plans.REMOVE_FIRST
     assert plan_search.how_to_replace("cp0", groups) == plans.NOT_YET
+
+
+def test_a_name_that_looks_like_an_option_is_a_name():
+    assert instructions.kubectl_words("node", "--all") == ["node/--all"]
+    assert instructions.kubectl_words("node", "cp0") == ["node", "cp0"]

@@ -165,7 +165,15 @@ def test_bad_input(run, tmp_path, text, message):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("", "expected domains by node, or a list of servers"),
+    ("", "the file is empty"),
+    ("5", "expected domains by node, or a list of servers"),
+    ("{}", "expected domains by node, or a list of servers"),
+    ("n0: {host: h}\nn0: {host: g}", "bad.yaml:2: the key n0 is given twice, first on line 1"),
+    ("n0: {host: [a]}", "n0.host: expected the name of a domain"),
+    ("n0: {host: h}\n---\nn1: {host: h}", "bad.yaml:2: expected one document"),
+    ("n0: &a {host: *a}", "*a has no anchor before it, or stands within it"),
+    ("[" * 5000, "nested more than 200 levels deep"),
+    ("n0: {host: !!int a}", "'a' is no int"),
     ("n0: h", "expected domains by level"),
     ("n0: {floor: 3}", "unknown level floor; there are host, rack, zone, region, cloud"),
     ("- {Host: h}", "expected a server with ID or Name"),
@@ -227,3 +235,27 @@ def test_labels_of_servers_are_set_on_their_nodes(run, dump, tmp_path):
 
 def test_labels_need_an_inventory(run):
     assert run("audit", "labels").exit_code == 2
+
+
+def test_links_images_and_html_in_names_are_text_in_markdown(run, tmp_path):
+    zone = "'[free](https://evil.example) ![x](www.evil.example/p.png) <img src=x> `code` *b*'"
+    nodes = "".join(
+        f"n{i}: {{node-role.kubernetes.io/control-plane: '', topology.kubernetes.io/zone: {zone}}}\n" for i in range(2)
+    )
+    (tmp_path / "nodes.yaml").write_text(nodes)
+    text = run("audit", "-f", tmp_path / "nodes.yaml", "-o", "markdown").stdout
+    assert (
+        r"\[free\](https&#58;//evil.example) \!\[x\](www&#46;evil.example/p.png) &lt;img src=x> \`code\` \*b\*" in text
+    )
+    assert not any(markup in text for markup in ("[free]", "https://evil", "www.evil", "<img"))
+    assert "| `scs-0214-cp-machines` |" in text
+
+
+def test_names_that_look_like_options_are_names(run, tmp_path):
+    (tmp_path / "hosts.yaml").write_text("--all: {host: h1}\n")
+    done = run("audit", "labels", "--inventory", tmp_path / "hosts.yaml", "--label-key", "host=example.com/hv")
+    assert done.stdout == "kubectl label --overwrite node/--all example.com/hv=h1\n"
+    (tmp_path / "hosts.yaml").write_text('"a\\e[31m": {host: h1}\n')
+    done = run("audit", "labels", "--inventory", tmp_path / "hosts.yaml")
+    assert done.exit_code == 2
+    assert "expected the name of a node, got 'a\\x1b[31m'" in done.stderr

@@ -36,6 +36,6 @@ def test_bad_benchmark_input_ends_with_2(run, tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     result = run("bench", "pods", tmp_path / "bad.json")
     assert result.exit_code == 2
-    assert "missing required field `nodes`" in result.stderr
+    assert "bad.json: nodes: expected a list, got nothing" in result.stderr
     (tmp_path / "bad.json").write_text("\n")
     assert "bad.json: the file is empty" in run("bench", "pods", tmp_path / "bad.json").stderr

@@ -46,7 +46,7 @@ def test_terms_of_other_pods_that_exclude_the_pod_give_it_no_score(run):
 
 
 @pytest.mark.parametrize("bad, message", [
-    ("no json", "malformed"),
+    ("no json", "invalid JSON"),
     ("[]", "expected a mapping, got a list"),
     ({"nodes": [NODE]}, "pod: expected a mapping, got nothing"),
     ({"nodes": [NODE], "pod": None}, "pod: expected a mapping, got null"),
@@ -160,11 +160,18 @@ def test_admission_questions_are_answered_with_causes(run):
     assert {"reason", "field", "message"} == set(second["causes"][0])
 
 
-def test_a_bug_is_not_an_answer(run, monkeypatch):
+def test_a_bug_costs_the_answer_to_its_own_line_only(run, monkeypatch):
     def broken(line):
-        raise KeyError(line)
+        if b"worse" in line:
+            raise KeyError("\x1b[31m")
+        return {"name": "fine"}
 
     monkeypatch.setitem(decide.ANSWERERS, "pods", lambda: broken)
-    result = run("decide", "pods", given=lines({}))
-    assert isinstance(result.exception, KeyError)
-    assert result.stdout == ""
+    result = run("decide", "pods", given=lines({}, {"name": "worse"}, {}))
+    first, second, third = answers(result)
+    assert first == third == {"name": "fine"}
+    assert second == {"line": 2, "error": "a bug in bayplan: KeyError; standard error has the details"}
+    assert result.exit_code == 70
+    assert "Traceback" in result.stderr
+    assert "This is a bug in bayplan" in result.stderr
+    assert "\x1b" not in result.stderr

@@ -108,7 +108,7 @@ async def test_a_truncated_recording_is_read_to_its_last_complete_line(recorded)
     [
         ("", "the file is empty"),
         ('{"kind": "Pod"}\n', "expected a recording"),
-        ("no json\n", "not a line of a recording"),
+        ("no json\n", "other.jsonl:1: invalid JSON"),
     ],
     ids=["nothing", "something else", "no JSON"],
 )

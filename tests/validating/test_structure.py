@@ -149,8 +149,14 @@ def test_decoding_reports_all_differences_with_their_paths():
     assert str(raised.value) == "expected a mapping, got a list"
     assert structure_faults.convert({"name": "a"}, Service) == Service("a")
     assert structure_faults.decode(b'{"name": "a"}', Service) == Service("a")
-    with pytest.raises(msgspec.DecodeError, match="truncated"):
-        structure_faults.decode(b"{", Service)
+    for text, message in [
+        (b"{", "invalid JSON: it ends too early"),
+        (b'{"name": "\xff"}', "invalid JSON: not UTF-8"),
+        (b'{"name": ' + b"[" * 100_000, "invalid JSON: nested too deeply"),
+        (b'{"name": ' + b"9" * 5000 + b"}", "invalid JSON: Integer value out of range"),
+    ]:
+        with pytest.raises(structure_faults.InputError, match=message):
+            structure_faults.decode(text, Service)
 
 
 # Types without Fraction, which is decoded by a hook, and without dates.

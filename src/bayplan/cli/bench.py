@@ -50,8 +50,9 @@ def bench(kind: str, file: str, placements: str | None, repeat: int, console: Co
 
     try:
         run = benchmarks.BENCHMARKS[kind](_content(file), options.configured_rules())
-    except msgspec.MsgspecError as error:
-        raise InputError(Fault(str(error), file=file)) from None
+    except InputError as error:
+        faults = [fault if fault.file else msgspec.structs.replace(fault, file=file) for fault in error.faults]
+        raise InputError(faults) from None
     runs = []
     for _ in range(repeat):
         runs.append(run())

@@ -27,6 +27,7 @@ from bayplan.placing import place_pods
 from bayplan.reading.files import gc_paused
 from bayplan.rules import profiles
 from bayplan.rules.rule import AnyRule
+from bayplan.validating import structure_faults
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.pods import Pod
@@ -83,7 +84,7 @@ class BenchmarkRun(msgspec.Struct, frozen=True):
 def of_pods(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], BenchmarkRun]:
     """Parse the input once; each call of the result fills a new index and places all pods."""
     with gc_paused():
-        given = msgspec.json.decode(content, type=PodsInput)
+        given: PodsInput = structure_faults.decode(content, PodsInput)
         targets = [target_of_node(node) for node in given.nodes]
         running = [(pods.workload_of(pod), pod.spec.node_name) for pod in given.init]
         waiting = [pods.workload_of(pod) for pod in given.pods]
@@ -106,7 +107,7 @@ def of_fleet(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], Benchmark
     """The same for bindings. Placements do not reduce what clusters report, as with karmada-scheduler."""
     del rules  # a KubeSchedulerConfiguration does not apply to fleets
     with gc_paused():
-        given = msgspec.json.decode(content, type=FleetInput)
+        given: FleetInput = structure_faults.decode(content, FleetInput)
         targets = [target_of_cluster(cluster) for cluster in given.clusters]
         placed = [(bindings.workload_of(binding), bindings.shares_of(binding)) for binding in given.bindings]
         waiting = [bindings.workload_of(binding) for binding in given.pending]

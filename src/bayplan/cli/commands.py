@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -126,6 +127,17 @@ class Command(click.Command):
         except BayplanError as error:
             ctx.meta.get(CONSOLE_KEY, Console()).error(error)
             return exit_code_of_error(error)
+
+
+def report_bug() -> None:
+    """Write the traceback of the current exception to standard error."""
+    import traceback
+
+    from bayplan.writing import tables
+
+    # The exception may quote the input.
+    sys.stderr.write(tables.printable_lines(traceback.format_exc()))
+    sys.stderr.write("This is a bug in bayplan. Please report it with the lines above.\n")
 
 
 def format_examples(examples: Sequence[str], ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -37,13 +37,13 @@ class Configuration(msgspec.Struct, frozen=True):
 
     file: str = ""
     options: dict[str, Any] = {}
-    commands: dict[str, dict[str, Any]] = {}
+    commands: dict[str, dict[str, Any] | None] = {}
     scheduler: dict[str, Any] | None = None
     guard: dict[str, Any] | None = None
 
     def defaults(self, command: str) -> dict[str, Any]:
         """Parameter → value for one command."""
-        named = {**self.options, **self.commands.get(command, {})}
+        named = {**self.options, **(self.commands.get(command) or {})}
         return {parameter_name(name): value for name, value in named.items()}
 
 

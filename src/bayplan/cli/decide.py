@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 import click
-import msgspec
 
 from bayplan.cli import commands, options
 from bayplan.cli.command_table import SUMMARIES
@@ -93,19 +92,25 @@ ANSWERERS: dict[str, Callable[[], Answerer]] = {
 }
 
 
-def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, bool]]:
-    """The answer to each line, and whether the line is valid; the answer to a bad line is its error."""
+def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, int]]:
+    """
+    The answer to each line, and the exit code that it alone would give; the answer to a bad line is its error.
+
+    A bug costs the answer to its own line and no other one.
+    """
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            yield answer(line), True
+            found, code = answer(line), commands.EXIT_YES
         except InputError as error:
-            yield {"line": number, "error": "; ".join(str(fault) for fault in error.faults)}, False
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            yield {"line": number, "error": str(error)}, False
-        except RecursionError:
-            yield {"line": number, "error": "the JSON is nested too deeply"}, False
+            message = "; ".join(str(fault) for fault in error.faults)
+            found, code = {"line": number, "error": message}, commands.EXIT_BAD_INPUT
+        except Exception as error:  # noqa: BLE001
+            commands.report_bug()
+            message = f"a bug in bayplan: {type(error).__name__}; standard error has the details"
+            found, code = {"line": number, "error": message}, commands.EXIT_BUG
+        yield found, code
 
 
 @commands.command(
@@ -114,8 +119,8 @@ def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, boo
     examples=("bayplan decide pods < questions.jsonl > answers.jsonl", "bayplan decide admission < objects.jsonl"),
     details=(
         "Every line of standard input is an independent question. Its answer is one line, in the same order. A line "
-        'that is not a valid question is answered with {"line","error"}, and the exit code is then 2. That a pod is '
-        "unschedulable is a valid answer with exit code 0."
+        'that is not a valid question is answered with {"line","error"}, the lines after it as usual, and the exit '
+        "code is then 2. That a pod is unschedulable is a valid answer with exit code 0."
     ),
     groups=(options.CONSOLE,),
     params=(
@@ -133,12 +138,13 @@ def answers(lines: Iterable[bytes], answer: Answerer) -> Iterator[tuple[Any, boo
 def decide(kind: str, console: Console) -> int:
     """Answer standard input line by line; exit code 2 if a line is not a valid question."""
     out: BinaryIO = sys.stdout.buffer
-    all_good = True
-    encoder = msgspec.json.Encoder()
-    for given, good in answers(sys.stdin.buffer, ANSWERERS[kind]()):
-        out.write(encoder.encode(given) + b"\n")
+    worst = commands.EXIT_YES
+    from bayplan.writing import versioned
+
+    for given, code in answers(sys.stdin.buffer, ANSWERERS[kind]()):
+        out.write(versioned.json_line(given))
         out.flush()
-        all_good = all_good and good
-    if not all_good:
+        worst = max(worst, code)
+    if worst != commands.EXIT_YES:
         console.note("some lines are not valid questions", verbosity=1)
-    return commands.EXIT_YES if all_good else commands.EXIT_BAD_INPUT
+    return worst

@@ -122,10 +122,7 @@ def main() -> None:
     try:
         cli.main(prog_name=program_name(sys.argv[0]))
     except Exception:  # noqa: BLE001
-        import traceback
-
-        traceback.print_exc()
-        sys.stderr.write("This is a bug in bayplan. Please report it with the lines above.\n")
+        commands.report_bug()
         sys.exit(commands.EXIT_BUG)
 
 

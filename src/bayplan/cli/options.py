@@ -151,7 +151,13 @@ FILES = OptionGroup(
             help="File or directory with manifests or the output of kubectl get; - for standard input. May be "
             "repeated.",
         ),
-        Option("-R", "--recursive", is_flag=True, heading=_INPUT, help="Read the directories of -f recursively."),
+        Option(
+            "-R",
+            "--recursive",
+            is_flag=True,
+            heading=_INPUT,
+            help="Read the directories of -f recursively; no link out of them is followed.",
+        ),
     ),
 )
 INPUT = OptionGroup("sources", InputOptions, (*FILES.options, *CONNECTION.options))

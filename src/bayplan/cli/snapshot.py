@@ -74,7 +74,7 @@ def snapshot(
     taken = snapshots.snapshot_of(inputs, pods)
     hides = hash_names or bool(hash_key_file)
     console.answer(taken.text(Renaming(key) if hides else None))
-    for missing in snapshots.left_out(inputs):
+    for missing in (*inputs.hints, *snapshots.left_out(inputs)):
         console.note(missing)
     names = "names are hashed" if hides else "names are not hashed; use --hash-names to hash them"
     console.note(f"{tables.counted(len(taken.objects), 'object')}; {names}")

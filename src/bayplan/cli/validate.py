@@ -86,14 +86,15 @@ def examine(given: options.FileOptions, namespace: str, guard: GuardCheck) -> Va
     from bayplan.wire import kinds
     from bayplan.writing.findings import UNREADABLE, WARNED, WARNING, ValidationFinding, ValidationReport
 
-    paths, faults = files.find_files(given.filename, recursive=given.recursive)
+    searched = files.find_files(given.filename, recursive=given.recursive)
     # No object is kept: the collector only finds faults and duplicate names.
     sinks = dict.fromkeys((row.key for row in kinds.decoded()), _drop)
     collector = Collector(namespace=namespace, strict=True, sinks=sinks)
     clusters = _Clusters()
-    findings = [ValidationFinding(fault, UNREADABLE) for fault in faults]
+    findings = [ValidationFinding(fault, UNREADABLE) for fault in searched.faults]
+    findings += [ValidationFinding(fault, WARNED, WARNING) for fault in searched.skipped]
     n_objects, unchecked = 0, Counter[str]()
-    for path in paths:
+    for path in searched.files:
         source = files.open_source(path, sys.stdin.buffer)
         if isinstance(source, Fault):
             findings.append(ValidationFinding(source, UNREADABLE))
@@ -110,7 +111,7 @@ def examine(given: options.FileOptions, namespace: str, guard: GuardCheck) -> Va
                 unchecked[item.kind] += 1
         collector.inputs.templates.clear()
     findings.extend(ValidationFinding(fault, WARNED, WARNING) for fault in clusters.unknown())
-    return ValidationReport(findings, n_objects, len(paths), unchecked)
+    return ValidationReport(findings, n_objects, len(searched.files), unchecked)
 
 
 def _is_checked(document: Document) -> bool:

@@ -12,6 +12,7 @@ from datetime import datetime
 import msgspec
 
 from bayplan.mapping import bindings
+from bayplan.model import timestamps
 from bayplan.wire import placements as wire
 from bayplan.wire.fleets import ResourceBinding
 
@@ -80,7 +81,7 @@ def hold_down_is_over(binding: ResourceBinding, hold_down: int, now: datetime | 
     scheduled = binding.status.last_scheduled_time
     if not hold_down or now is None or not scheduled or not binding.spec.clusters:
         return False
-    return (now - datetime.fromisoformat(scheduled)).total_seconds() >= hold_down
+    return now.timestamp() - timestamps.nanoseconds(scheduled) / 10**9 >= hold_down
 
 
 def _placement_changed(binding: ResourceBinding, now: wire.WirePlacement) -> bool:

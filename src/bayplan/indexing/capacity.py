@@ -52,7 +52,7 @@ class Capacity:
         self.requested: NDArray[np.int64] = np.zeros(shape, np.int64)
         self.nonzero_requested: NDArray[np.int64] = np.zeros(shape, np.int64)
         self._unoffered: dict[str, dict[int, int]] = {}  # resource → slot → sum
-        self._exact: dict[tuple[str, int, int], int] = {}  # (table, row, slot) → the sum, where it is over MAX_SUM
+        self._exact: dict[tuple[str, int, int], int] = {}  # (table, row, slot) → the sum, where it is beyond MAX_SUM
         self._renew_views()
 
     def row(self, resource: str) -> int:
@@ -66,7 +66,7 @@ class Capacity:
         for resource, amount in target.allocatable:
             if resource not in self.rows:  # first, because a new resource replaces the arrays
                 requesting += self._add_row(resource)
-            self.allocatable_at[self.rows[resource]][slot] = amount
+            self.allocatable_at[self.rows[resource]][slot] = max(amount, -MAX_SUM)
         return requesting
 
     def _add_row(self, resource: str) -> Iterable[int]:
@@ -95,14 +95,14 @@ class Capacity:
                 continue
             requested = self.requested_at[row]
             total = requested[slot] + sign * amount
-            if total > MAX_SUM or self._exact:
+            if not -MAX_SUM <= total <= MAX_SUM or self._exact:
                 total = self._bounded("requested", row, slot, total, sign * amount)
             requested[slot] = total
         for resource, amount in requests.counted:
             row = rows[resource]  # cpu and memory
             requested = self.nonzero_requested_at[row]
             total = requested[slot] + sign * amount
-            if total > MAX_SUM or self._exact:
+            if not -MAX_SUM <= total <= MAX_SUM or self._exact:
                 total = self._bounded("nonzero_requested", row, slot, total, sign * amount)
             requested[slot] = total
 
@@ -115,12 +115,12 @@ class Capacity:
             del self._unoffered[resource]
 
     def _bounded(self, table: str, row: int, slot: int, total: int, change: int) -> int:
-        """The sum to store where the exact one is, or was, over `MAX_SUM`."""
+        """The sum to store where the exact one is, or was, beyond `MAX_SUM`."""
         before = self._exact.pop((table, row, slot), None)
         exact = total if before is None else before + change
-        if exact > MAX_SUM:
+        if not -MAX_SUM <= exact <= MAX_SUM:
             self._exact[table, row, slot] = exact
-        return min(exact, MAX_SUM)
+        return max(-MAX_SUM, min(exact, MAX_SUM))
 
     def grow(self, capacity: int) -> None:
         self.allocatable = grown(self.allocatable, capacity)

@@ -16,6 +16,7 @@ import yaml
 
 from bayplan.errors import Fault, InputError
 from bayplan.validating import structure
+from bayplan.validating.yaml_text import CheckedLoader
 
 
 class _Fields(msgspec.Struct, rename="kebab", kw_only=True):
@@ -159,7 +160,7 @@ def _add(known: dict[str, Entry[Content]], found: Iterable[tuple[str, Content]],
         known.setdefault(name, Entry(name, content, file, path.format(place)))
 
 
-class _KubeconfigLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
+class _KubeconfigLoader(CheckedLoader):
     """Keeps numbers and dates as strings: every value in a kubeconfig is a string, a boolean or null."""
 
 

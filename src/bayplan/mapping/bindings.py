@@ -9,7 +9,6 @@ Does not know the detector that creates bindings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ from bayplan.caching import memoised
 from bayplan.errors import InputError
 from bayplan.mapping import placements, selectors, targets
 from bayplan.model import bindings as model
+from bayplan.model import timestamps
 from bayplan.model.labels import EVERYTHING, IN, Labels, Selector, requirement
 from bayplan.model.placements import Placement
 from bayplan.model.semantics import UPSTREAM, Semantics
@@ -210,7 +210,9 @@ def rebalance_requested_since(triggered: str | None, scheduled: str | None) -> b
     """Whether a rebalance was requested after the last scheduling; both times must be set."""
     if not triggered or not scheduled:
         return False
-    return datetime.fromisoformat(triggered) > datetime.fromisoformat(scheduled)
+    timestamps.checked(triggered, "spec.rescheduleTriggeredAt")
+    timestamps.checked(scheduled, "status.lastScheduledTime")
+    return timestamps.nanoseconds(triggered) > timestamps.nanoseconds(scheduled)
 
 
 def _terms_of(placement: Mapping[str, Any], keys: LabelKeys) -> _TermsOfPlacement:

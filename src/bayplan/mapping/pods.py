@@ -15,7 +15,7 @@ import msgspec
 from bayplan.caching import METER, memoised
 from bayplan.mapping import selectors
 from bayplan.model import labels as label_model
-from bayplan.model import quantities
+from bayplan.model import quantities, timestamps
 from bayplan.model.labels import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
 from bayplan.model.workloads import (
@@ -120,7 +120,7 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Worklo
         needs=needs,
         priority=context.priority_of(spec.priority_class_name) if spec.priority is None else spec.priority,
         created=meta.creation_timestamp or "",
-        started=pod.status.start_time or "",
+        started=timestamps.checked(pod.status.start_time, "status.startTime") if pod.status.start_time else "",
         terminating=meta.deletion_timestamp is not None,
         preempted=meta.deletion_timestamp is not None and _is_preempted(pod),
         nominated_target=pod.status.nominated_node_name,
@@ -352,7 +352,13 @@ def requests_of(pod: Pod) -> Requests:
         counted = _total(pod, {name: amount for name, amount in ASSUMED.items() if name not in fitting}, level)
     counted = {name: counted.get(name, Fraction()) for name in ASSUMED}
     whole = (
-        tuple([(name, min(quantities.rounded(name, amount), MAX_AMOUNT)) for name, amount in sorted(part.items())])
+        tuple(
+            [
+                # No server admits less than nothing; a dump that says so must not make room on a node.
+                (name, max(0, min(quantities.rounded(name, amount), MAX_AMOUNT)))
+                for name, amount in sorted(part.items())
+            ]
+        )
         for part in (fitting, scored, counted)
     )
     return _shared_requests(*whole)

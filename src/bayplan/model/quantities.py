@@ -18,7 +18,10 @@ _SCALE = {
     **{suffix: Fraction(1024**power) for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
 }
 MAX_VALUE = 2**63 - 1
-MAX_EXPONENT = 100  # larger ones do not fit into 64 bits and would take too long to compute
+# Larger ones do not fit into 64 bits, or differ from a rounded one by nothing, and would take too long to compute.
+MAX_EXPONENT = 100
+MAX_DIGITS = 200
+_MAX_SHOWN_LENGTH = 60
 
 
 class QuantityError(InputError, ValueError):
@@ -28,29 +31,45 @@ class QuantityError(InputError, ValueError):
 @memoised(65536)
 def parse(text: str | float) -> Fraction:
     """The exact amount; raises QuantityError if the text is not a quantity."""
-    found = _FORM.fullmatch(str(text))
+    found = _FORM.fullmatch(_written(text))
     if found is None:
-        raise QuantityError(f"expected a quantity such as 500m, 2 or 1.5Gi, got {text!r}")
+        raise QuantityError(f"expected a quantity such as 500m, 2 or 1.5Gi, got {_shown(text)}")
     digits, exponent, suffix = found.groups()
-    if exponent and abs(int(exponent[1:])) > MAX_EXPONENT:
-        raise QuantityError(f"expected a quantity of at most 64 bits, got {text!r}")
+    if len(digits) > MAX_DIGITS or (exponent and (len(exponent) > MAX_DIGITS or abs(int(exponent[1:])) > MAX_EXPONENT)):
+        raise QuantityError(f"expected a quantity of at most 64 bits, got {_shown(text)}")
     scale = Fraction(10) ** int(exponent[1:]) if exponent else _SCALE[suffix or ""]
     return Fraction(digits) * scale
 
 
+def _written(text: str | float) -> str:
+    """The text; Python writes no integers of thousands of digits, and no form matches those."""
+    is_long = isinstance(text, int) and text.bit_length() > MAX_DIGITS * 4
+    return "" if is_long else str(text)
+
+
+def _shown(text: str | float) -> str:
+    shown = repr(text) if isinstance(text, str) else _written(text) or "a larger number"
+    return shown if len(shown) <= _MAX_SHOWN_LENGTH else f"{shown[:_MAX_SHOWN_LENGTH]}…"
+
+
+def capped(value: int) -> int:
+    """The value, or the nearest one of 64 bits."""
+    return max(-MAX_VALUE, min(value, MAX_VALUE))
+
+
 def units(text: str | float) -> int:
     """Whole units, rounded up and capped at 64 bits, as `Quantity.Value()`."""
-    return min(-int(-parse(text) // 1), MAX_VALUE)
+    return capped(-int(-parse(text) // 1))
 
 
 def milli(text: str | float) -> int:
     """Thousandths, rounded up and capped at 64 bits, as `Quantity.MilliValue()`."""
-    return min(-int(-parse(text) * 1000 // 1), MAX_VALUE)
+    return capped(-int(-parse(text) * 1000 // 1))
 
 
 def amount(resource: str, text: str | float) -> int:
     """The amount as the scheduler counts it: cpu in thousandths, everything else in whole units, capped at 64 bits."""
-    return min(rounded(resource, parse(text)), MAX_VALUE)
+    return capped(rounded(resource, parse(text)))
 
 
 def rounded(resource: str, exact: Fraction) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from bayplan.caching import memoised
+from bayplan.errors import Fault, InputError
 
 _WRITTEN = re.compile(
     r"(-?\d{4,9}-\d\d-\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
@@ -19,10 +20,15 @@ _DAYS_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 LAST = 2**63 - 2  # the index has a larger number for pods without a start time
 FIRST = -LAST
 _TWO_DIGITS = {f"{number:02}": number for number in range(60)}
+_MAX_SHOWN_LENGTH = 40
+
+
+class TimestampError(InputError, ValueError):
+    """The text is not a timestamp."""
 
 
 def nanoseconds(written: str) -> int:
-    """Nanoseconds since 1970, from `FIRST` to `LAST`; raises ValueError if the text is not a timestamp."""
+    """Nanoseconds since 1970, from `FIRST` to `LAST`; raises TimestampError if it is not a timestamp."""
     if len(written) == 20 and written[10] == "T" and written[13] == written[16] == ":" and written[19] == "Z":
         # The only form that API servers write, on every pod.
         hour, minute, second = (_TWO_DIGITS.get(written[at : at + 2]) for at in (11, 14, 17))
@@ -31,13 +37,22 @@ def nanoseconds(written: str) -> int:
     return _parsed(written)
 
 
+def checked(written: str, path: str) -> str:
+    """A timestamp that is read later, as it is written; raises TimestampError with the path if it is none."""
+    try:
+        nanoseconds(written)
+    except TimestampError as error:
+        raise TimestampError(Fault(str(error), path=path)) from None
+    return written
+
+
 def _parsed(written: str) -> int:
     found = _WRITTEN.fullmatch(written)
     if found is None:
-        raise ValueError(f"expected a time such as 2026-01-05T04:07:00Z, got {written!r}")
+        raise TimestampError(f"expected a time such as 2026-01-05T04:07:00Z, got {written[:_MAX_SHOWN_LENGTH]!r}")
     day, hour, minute, second, fraction, sign, ahead_hours, ahead_minutes = found.groups()
     if int(hour) >= 24 or minute not in _TWO_DIGITS or second not in _TWO_DIGITS:
-        raise ValueError(f"expected a time that exists, got {written!r}")
+        raise TimestampError(f"expected a time that exists, got {written[:_MAX_SHOWN_LENGTH]!r}")
     seconds = _midnight(day) + (int(hour) * 60 + int(minute)) * 60 + int(second)
     if sign is not None:
         seconds -= (1 if sign == "+" else -1) * (int(ahead_hours) * 60 + int(ahead_minutes)) * 60
@@ -54,9 +69,9 @@ def _midnight(written: str) -> int:
     try:
         year, month, day = map(int, written.rsplit("-", 2))
     except ValueError:
-        raise ValueError(f"expected a day such as 2026-01-05, got {written!r}") from None
+        raise TimestampError(f"expected a day such as 2026-01-05, got {written[:_MAX_SHOWN_LENGTH]!r}") from None
     if not (1 <= month <= 12 and 1 <= day <= 31):
-        raise ValueError(f"expected a day that exists, got {written!r}")
+        raise TimestampError(f"expected a day that exists, got {written[:_MAX_SHOWN_LENGTH]!r}")
     leap = month > 2 and (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
     before = year - 1
     whole_years = before * 365 + before // 4 - before // 100 + before // 400 - 719162

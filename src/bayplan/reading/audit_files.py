@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bayplan.auditing import component_survey
 from bayplan.auditing.audit_input import AuditInput, FileLine, Hosting, Unlisted
 from bayplan.errors import Fault, InputError
 from bayplan.mapping import disruption_budgets
-from bayplan.reading import cluster, collecting, files, json_documents
+from bayplan.model import timestamps
+from bayplan.reading import cluster, collecting, files
 from bayplan.reading.cluster import LoadedCluster, PodSink
 from bayplan.reading.documents import Document, Source
 from bayplan.reading.files import OBJECTS_PER_PROGRESS_REPORT, ReadOptions, ReadProgress
+from bayplan.validating import structure_faults
 from bayplan.wire import controllers, kinds
 from bayplan.wire.kinds import Trait
 from bayplan.wire.meta import ObjectMeta
@@ -66,19 +67,20 @@ def load(
     `unlisted`, which may grow while the live cluster is read, names the resources that it did not allow to list.
     """
     gathered = AuditObjects()
-    names, faults = files.find_files(options.paths, recursive=options.recursive)
-    found = (files.open_source(name, options.stdin or sys.stdin.buffer) for name in names)
+    searched = files.find_files(options.paths, recursive=options.recursive)
+    found = (files.open_source(name, options.stdin or sys.stdin.buffer) for name in searched.files)
 
     def take(items: Iterable[Document | Fault]) -> None:
         for item in items:
             if gathered.add(item) and placeable is not None and isinstance(item, Document):
                 placeable.add(item)
 
-    take(faults)
+    gathered.skipped.extend(searched.skipped)
+    take(searched.faults)
     take(_documents(found, options.progress))
     gathered.is_live = True
     take(_documents(options.live, options.progress))
-    return gathered.finish(scenario, unlisted, ", ".join(names))
+    return gathered.finish(scenario, unlisted, ", ".join(searched.files))
 
 
 def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: bool = False) -> Hosting:
@@ -129,6 +131,7 @@ class AuditObjects:
         self._uid_of: dict[tuple[str, str, str], str] = {}
         self._duplicates: list[str] = []
         self.is_live = False
+        self.skipped: list[Fault] = []
         self._identities: set[str] = set()
         self._places: dict[str, FileLine] = {}
         self._scenarios = LabelScenarios()
@@ -156,8 +159,8 @@ class AuditObjects:
     def _decoded(self, item: Document, wire_type: Any) -> Any:
         try:
             decoded = collecting.decode(item, wire_type)
-        except json_documents.UNDECODABLE as error:
-            decoded = [item.fault(json_documents.decoding_message(error))]
+        except structure_faults.UNDECODABLE as error:
+            decoded = [item.fault(structure_faults.decoding_message(error))]
         if not isinstance(decoded, list) and not item.name:
             decoded = [item.fault("expected a name", "metadata.name")]
         if isinstance(decoded, controllers.PodDisruptionBudget):
@@ -211,6 +214,7 @@ class AuditObjects:
         )
 
     def _warnings(self, nodes: Sequence[ObservedNode], pods: Iterable[ObservedPod]) -> Iterator[str]:
+        yield from map(str, self.skipped)
         if len(self._duplicates) == 1:
             yield f"{self._duplicates[0]} is in the input more than once; the first one is used"
         elif self._duplicates:
@@ -244,18 +248,17 @@ def _unexpired(leases: Sequence[ObservedLease]) -> list[ObservedLease]:
     latest = max((at for at in renewed.values() if at is not None), default=None)
     found = []
     for lease in leases:
-        at, lasts = renewed[id(lease)], timedelta(seconds=lease.spec.lease_duration_seconds or _DEFAULT_LEASE_SECONDS)
+        at, lasts = renewed[id(lease)], (lease.spec.lease_duration_seconds or _DEFAULT_LEASE_SECONDS) * 10**9
         if at is None or latest is None or at + lasts >= latest:
             found.append(lease)
     return found
 
 
-def _time(text: str | None) -> datetime | None:
+def _time(text: str | None) -> int | None:
     try:
-        found = None if text is None else datetime.fromisoformat(text)
-    except ValueError:
+        return None if text is None else timestamps.nanoseconds(text)
+    except timestamps.TimestampError:
         return None
-    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
 class LabelScenarios:

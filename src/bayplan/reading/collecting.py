@@ -123,8 +123,8 @@ class Collector:
             document.namespace = document.namespace or self.namespace
         try:
             found = decode(document, ApiObject)
-        except json_documents.UNDECODABLE as error:
-            found = [document.fault(json_documents.decoding_message(error))]
+        except structure_faults.UNDECODABLE as error:
+            found = [document.fault(structure_faults.decoding_message(error))]
         if isinstance(found, list):
             self.inputs.misread.extend(found)
             return
@@ -141,8 +141,8 @@ class Collector:
         is_handwritten = self.strict and not document.server_made and not self.is_live
         try:
             found = (is_handwritten and checking.check(document)) or decode(document, wire_type)
-        except json_documents.UNDECODABLE as error:
-            found = [document.fault(json_documents.decoding_message(error))]
+        except structure_faults.UNDECODABLE as error:
+            found = [document.fault(structure_faults.decoding_message(error))]
         if not document.name and not isinstance(found, list):
             found = [document.fault("expected a name", "metadata.name")]
         if isinstance(found, list):

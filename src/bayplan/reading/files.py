@@ -82,9 +82,11 @@ class _ProgressReporter(msgspec.Struct):
 
 def load(options: ReadOptions) -> Inputs:
     """The objects of all files and of the live cluster; raises InputError with everything that is wrong."""
-    files, faults = find_files(options.paths, recursive=options.recursive)
+    found = find_files(options.paths, recursive=options.recursive)
+    files = found.files
     collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks)
-    collector.faults.extend(faults)
+    collector.faults.extend(found.faults)
+    collector.inputs.hints.extend(map(str, found.skipped))
     n_bytes = sum(os.path.getsize(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH202
     reporter = _ProgressReporter(options.progress, n_bytes)
     for file in files:
@@ -161,53 +163,87 @@ def _flow_yaml(source: Source) -> list[Document | Fault]:
     return [] if any(isinstance(item, Fault) for item in found) else found
 
 
-def find_files(paths: Iterable[str], *, recursive: bool) -> tuple[list[str], list[Fault]]:
-    """Every file that the paths name, each once and in a fixed order, and what is wrong with the other paths."""
-    found: dict[str, str] = {}
+class FoundFiles(msgspec.Struct, frozen=True):
+    """
+    The files to read, what is wrong with the other paths, and a note for everything in a directory that is skipped.
+
+    A directory may be somebody else's, such as the checkout of a change: nothing in it leads out of it, and nothing in
+    it is read that is no file. What a person names is read, whatever it is: `-f <(kubectl get …)` is a pipe.
+    """
+
+    files: list[str] = []
     faults: list[Fault] = []
-    for path in paths:
-        files, wrong = _files_of(path, recursive=recursive)
-        faults.extend(wrong)
-        for file in files:
-            found.setdefault(file if file == STANDARD_INPUT else os.path.realpath(file), file)
-    return list(found.values()), faults
+    skipped: list[Fault] = []
 
 
-def _files_of(path: str, *, recursive: bool) -> tuple[Sequence[str], list[Fault]]:
+def find_files(paths: Iterable[str], *, recursive: bool) -> FoundFiles:
+    """Every file that the paths name, each once and in a fixed order."""
+    files: dict[str, str] = {}
+    every = [_files_of(path, recursive=recursive) for path in paths]
+    for found in every:
+        for file in found.files:
+            files.setdefault(file if file == STANDARD_INPUT else os.path.realpath(file), file)
+    faults = [fault for found in every for fault in found.faults]
+    skipped = list(dict.fromkeys(one for found in every for one in found.skipped))
+    return FoundFiles(list(files.values()), faults, skipped)
+
+
+def _files_of(path: str, *, recursive: bool) -> FoundFiles:
     if path == STANDARD_INPUT:
-        return [path], []
+        return FoundFiles([path])
     if path.startswith(("http://", "https://")):
-        return [], [Fault("addresses are not read; fetch it first and give the file", file=path)]
+        return FoundFiles(faults=[Fault("addresses are not read; fetch it first and give the file", file=path)])
     try:
         if not pathlib.Path(path).exists():
-            return [], [Fault("no such file or directory", file=path)]
+            return FoundFiles(faults=[Fault("no such file or directory", file=path)])
         if not pathlib.Path(path).is_dir():
-            return [path], []
-        files, faults = _in_directory(path, recursive=recursive)
-        if files or faults:
-            return files, faults
+            return FoundFiles([path])
+        found = _in_directory(path, recursive=recursive)
+        if found.files or found.faults:
+            return found
         message = "the directory holds no .yaml, .yml or .json file"
-        if not recursive and _in_directory(path, recursive=True)[0]:
+        if not recursive and _in_directory(path, recursive=True).files:
             message += "; its subdirectories do: add -R"
-        return [], [Fault(message, file=path)]
-    except OSError as error:
-        return [], [_cannot_be_read(path, error)]
+        return FoundFiles(faults=[Fault(message, file=path)], skipped=found.skipped)
+    except (OSError, ValueError) as error:  # a path may hold a character that no path has
+        return FoundFiles(faults=[_cannot_be_read(path, error)])
 
 
-def _in_directory(path: str, *, recursive: bool) -> tuple[list[str], list[Fault]]:
+def _in_directory(path: str, *, recursive: bool) -> FoundFiles:
     """The files to read, and a fault for each folder that cannot be listed: it may hold some."""
     unlisted: list[OSError] = []
-    if recursive:
-        walked = os.walk(path, onerror=unlisted.append)
-        found = [str(pathlib.Path(folder, name)) for folder, _, names in walked for name in names]
-    else:
-        found = [entry.path for entry in os.scandir(path) if entry.is_file()]
+    root = os.path.realpath(path)
+    files: list[str] = []
+    skipped: list[Fault] = []
+    for folder, folders, names in os.walk(path, onerror=unlisted.append):
+        folders.sort()
+        listed = [*(name for name in sorted(names) if name.endswith(EXTENSIONS)), *(folders if recursive else ())]
+        for file in (os.path.join(folder, name) for name in listed):  # noqa: PTH118 - keeps `./`
+            reason = _reason_to_skip(file, root)
+            if reason:
+                skipped.append(Fault(f"skipped: {reason}", file=file))
+            elif not os.path.isdir(file):  # noqa: PTH112
+                files.append(str(pathlib.Path(file)) if recursive else file)
+        if not recursive:
+            break
     faults = [_cannot_be_read(str(error.filename), error) for error in unlisted]
-    return sorted(file for file in found if file.endswith(EXTENSIONS)), faults
+    return FoundFiles(sorted(files), faults, skipped)
 
 
-def _cannot_be_read(path: str, error: OSError) -> Fault:
-    return Fault(f"cannot be read: {error.strerror or error}", file=path)
+def _reason_to_skip(path: str, root: str) -> str:
+    """Why something in a directory is not read; empty for files and folders. Nothing is opened to find out."""
+    if os.path.islink(path):  # noqa: PTH114
+        leads_to = os.path.realpath(path)
+        if os.path.commonpath((leads_to, root)) != root:
+            return "a link that leads out of the directory"
+        if not os.path.exists(leads_to):  # noqa: PTH110
+            return ""  # that it cannot be read is reported as for a file
+    mode = os.stat(path).st_mode  # noqa: PTH116
+    return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else "not a file"
+
+
+def _cannot_be_read(path: str, error: OSError | ValueError) -> Fault:
+    return Fault(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path)
 
 
 def open_source(path: str, standard_input: BinaryIO) -> Source | Fault:
@@ -222,7 +258,7 @@ def open_source(path: str, standard_input: BinaryIO) -> Source | Fault:
                 is_mappable = stat.S_ISREG(status.st_mode) and status.st_size
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if is_mappable else None
                 source = Source(path, file.read() if mapped is None else mapped)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return _cannot_be_read(path, error)
     return _not_text(source) or source
 

@@ -6,12 +6,13 @@ Uses only names and provider ids of API objects. Raises InputError for what cann
 
 from __future__ import annotations
 
-import pathlib
+import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bayplan.auditing.layout import CLOUD, HOST, LEVELS, RACK, REGION, ZONE
 from bayplan.errors import Fault, InputError
+from bayplan.reading import files
 from bayplan.wire.observed import ObservedNode
 
 # The names of the levels in inventories, including the columns of `openstack server list --long`.
@@ -36,31 +37,37 @@ def load_inventory(path: str, named: Collection[str] = ()) -> dict[str, dict[str
     The file holds either `node: {host: …, zone: …}`, or the output of `openstack server list --long -f json`. Other
     shared resources, such as a power feed, are read if they are `named`.
     """
-    import yaml
+    from bayplan.reading import yaml_documents
 
-    try:
-        content = yaml.safe_load(pathlib.Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(Fault(f"cannot be read: {error.strerror or error}", file=path)) from None
-    except yaml.YAMLError as error:
-        raise InputError(Fault(f"invalid YAML: {str(error).splitlines()[0]}", file=path)) from None
+    source = files.open_source(path, io.BytesIO())
+    if isinstance(source, Fault):
+        raise InputError(source)
+    content = yaml_documents.read_value(source)
+    faults: list[Fault] = []
     if isinstance(content, list):
-        return _of_servers(content, path, named)
-    if not isinstance(content, dict) or not content:
+        found = _of_servers(content, path, named, faults)
+    elif isinstance(content, dict) and content:
+        found = {name: _levels(name, entry, path, named, faults) for name, entry in content.items()}
+    else:
         raise InputError(Fault("expected domains by node, or a list of servers", file=path))
-    return {str(name): _levels(str(name), entry, path, named) for name, entry in content.items()}
+    if faults:
+        raise InputError(faults)
+    return found
 
 
-def _levels(name: str, entry: object, path: str, named: Collection[str]) -> dict[str, str]:
-    if not isinstance(entry, dict):
-        raise InputError(Fault("expected domains by level", file=path, path=name))
+def _levels(name: str, entry: object, path: str, named: Collection[str], faults: list[Fault]) -> dict[str, str]:
     found: dict[str, str] = {}
+    if not isinstance(entry, dict):
+        faults.append(Fault("expected domains by level", file=path, path=name))
+        return found
     for word, value in entry.items():
         level = _level(word, named)
         if level is None:
             known = f"there are {', '.join(LEVELS)}, and what --lose names"
-            raise InputError(Fault(f"unknown level {word}; {known}", file=path, path=name))
-        if value is not None:
+            faults.append(Fault(f"unknown level {word}; {known}", file=path, path=name))
+        elif isinstance(value, dict | list):
+            faults.append(Fault("expected the name of a domain", file=path, path=f"{name}.{word}"))
+        elif value is not None:
             found[level] = str(value)
     return found
 
@@ -69,12 +76,13 @@ def _level(word: object, named: Collection[str]) -> str | None:
     return _LEVEL_OF_NAME.get(str(word).casefold()) or (str(word) if str(word) in named else None)
 
 
-def _of_servers(rows: list[Any], path: str, named: Collection[str]) -> dict[str, dict[str, str]]:
+def _of_servers(rows: list[Any], path: str, named: Collection[str], faults: list[Fault]) -> dict[str, dict[str, str]]:
     """By id and by name, so that nodes without a provider id are found too."""
     found: dict[str, dict[str, str]] = {}
     for index, row in enumerate(rows):
         if not isinstance(row, dict) or not (row.get("ID") or row.get("Name")):
-            raise InputError(Fault("expected a server with ID or Name", file=path, path=f"[{index}]"))
+            faults.append(Fault("expected a server with ID or Name", file=path, path=f"[{index}]"))
+            continue
         domains = {level: str(value) for word, value in row.items() if value and (level := _level(word, named))}
         for key in ("Name", "ID"):
             if row.get(key):

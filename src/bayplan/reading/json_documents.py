@@ -33,15 +33,14 @@ from bayplan.reading.documents import (
     is_server_made,
     kind_of_items,
 )
+from bayplan.validating.structure_faults import BYTE_OFFSET, UNDECODABLE, decoding_message
 from bayplan.wire import kinds
 from bayplan.wire.pods import Pod
 
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
-_BYTE = re.compile(r" \(byte (\d+)\)")
 _BETWEEN_ITEMS = re.compile(rb"[\s,]*")
 _ITEM_SEPARATOR = re.compile(rb"\s*([,\]])")
 _TOKEN = re.compile(r'[\s,:]*([{}\[\]"]|[^\s,:{}\[\]"]+)')
-UNDECODABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 NOT_AN_OBJECT = "expected an object with apiVersion and kind"
 
 
@@ -335,19 +334,9 @@ def _syntax_fault(source: Source, error: Exception, start: int) -> Fault:
     if isinstance(error, msgspec.ValidationError):
         message = "items: expected a list" if "$.items" in str(error) else NOT_AN_OBJECT
         return source.fault(message, source.line_at(start))
-    place = _BYTE.search(str(error))
+    place = BYTE_OFFSET.search(str(error))
     offset = start + int(place[1]) if place else source.size
     return source.fault(decoding_message(error), source.line_at(offset))
-
-
-def decoding_message(error: Exception) -> str:
-    """The decoder's error as a message. Decoding a value finds errors that skipping it does not."""
-    if isinstance(error, RecursionError):
-        return "invalid JSON: nested too deeply"
-    if isinstance(error, UnicodeDecodeError):
-        return "invalid JSON: not UTF-8"
-    text = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ").partition(" - at ")[0]
-    return "invalid JSON: it ends too early" if "truncated" in text else f"invalid JSON: {text}"
 
 
 def locate(text: str, line: int) -> Located:

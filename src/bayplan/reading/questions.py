@@ -239,7 +239,7 @@ def _check_times(question: PodQuestion) -> None:
     for i, pod in enumerate(question.pods):
         try:
             timestamps.nanoseconds(pod.status.start_time or "1970-01-01T00:00:00Z")
-        except ValueError as error:
+        except timestamps.TimestampError as error:
             raise InputError(f"pods[{i}].status.startTime: {error}") from None
 
 

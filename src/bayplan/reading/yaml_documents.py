@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from bayplan.errors import Fault
+from bayplan.errors import Fault, InputError
 from bayplan.reading.documents import Document, JsonObject, Lines, Located, Source, from_root, is_list, kind_of_items
 from bayplan.reading.yaml_scalars import plain, tagged
 
@@ -45,14 +45,20 @@ def read(source: Source) -> Iterator[Document | Fault]:
     except _UnreadableError as error:
         yield from composer.new_faults()
         yield source.fault(error.message, error.line)
-    except yaml.MarkedYAMLError as error:
-        yield from composer.new_faults()
-        problem = " ".join(part for part in (error.problem, error.context) if part)
-        mark = error.problem_mark or error.context_mark
-        yield source.fault(f"invalid YAML: {problem}", mark.line + 1 if mark else 0)
     except yaml.YAMLError as error:
         yield from composer.new_faults()
-        yield source.fault(f"invalid YAML: {str(error).splitlines()[0]}")
+        yield _syntax_fault(source, error)
+
+
+def read_value(source: Source) -> object:
+    """The value of a file that holds one, which need not be an object of the API; raises InputError with all faults."""
+    composer = _Composer(source)
+    try:
+        return composer.only_value()
+    except _UnreadableError as error:
+        raise InputError([*composer.new_faults(), source.fault(error.message, error.line)]) from None
+    except yaml.YAMLError as error:
+        raise InputError([*composer.new_faults(), _syntax_fault(source, error)]) from None
 
 
 def read_item(text: bytes, line: int) -> Located | None:
@@ -66,6 +72,14 @@ def read_item(text: bytes, line: int) -> Located | None:
         return composer.only_item(line)
     except (_UnreadableError, yaml.YAMLError):
         return None
+
+
+def _syntax_fault(source: Source, error: yaml.YAMLError) -> Fault:
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return source.fault(f"invalid YAML: {str(error).splitlines()[0]}")
+    problem = " ".join(part for part in (error.problem, error.context) if part)
+    mark = error.problem_mark or error.context_mark
+    return source.fault(f"invalid YAML: {problem}", mark.line + 1 if mark else 0)
 
 
 class _Composer:
@@ -98,6 +112,20 @@ class _Composer:
                 self._source.n_documents += 1
                 self._add_fault("expected an object with apiVersion and kind", start.start_mark.line + 1)
             yield from self.new_faults()
+
+    def only_value(self) -> object:
+        """See `read_value`."""
+        value, n_documents = None, 0
+        while (event := self._next()) is not None:
+            if type(event) is yaml.DocumentStartEvent:
+                value = self._node(self._next(), 1)
+                n_documents += 1
+                if n_documents > 1:
+                    self._add_fault("expected one document", event.start_mark.line + 1 if event.start_mark else 0)
+                    break
+        if self._faults:
+            raise InputError(self.new_faults())
+        return value
 
     def only_item(self, line: int) -> Located | None:
         """See `read_item`."""

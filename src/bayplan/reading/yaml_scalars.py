@@ -33,6 +33,7 @@ _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9
 _FLOAT = re.compile(r"[+-]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][+-]?[0-9]+)?")
 _POINTED_FLOAT = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][+-]?[0-9]+)?")
 
+_MAX_INTEGER_DIGITS = 20  # of 64 bits
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -50,11 +51,13 @@ def plain(text: str) -> Scalar:
     if not _INTEGER.fullmatch(bare):
         return _float(bare, otherwise=text) if _FLOAT.fullmatch(bare) else text
     digits = bare.lstrip("+-")
+    if len(digits) > _MAX_INTEGER_DIGITS and digits.isdigit():
+        return _float(bare, otherwise=text)
     is_octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
     value = int(digits, 8) if is_octal else int(digits, 0)
     value = -value if bare[0] == "-" else value
-    # Beyond 64 bits Go has only floats.
-    return value if -(2**63) <= value < 2**64 else float(value)
+    # Beyond 64 bits Go has only floats, and beyond those only text.
+    return value if -(2**63) <= value < 2**64 else _float(str(value), otherwise=text)
 
 
 def tagged(tag: str, text: str) -> Scalar:

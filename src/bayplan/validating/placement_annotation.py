@@ -73,9 +73,8 @@ def merge(placement: Written, annotated: Written) -> dict[str, object]:
         elif name == tiers.SINGLE:
             whole[name] = _overlaid(_mapping(whole.get(name)), _mapping(value))
         elif name == tiers.TERMS and whole.get(name) is not None:
-            by_name = {_mapping(term).get(_NAME): _mapping(term) for term in _list(value)}
-            terms = [_mapping(term) for term in _list(whole[name])]
-            whole[name] = [_overlaid(term, by_name.get(term.get(_NAME), {})) for term in terms]
+            by_name = {_name(term): _mapping(term) for term in _list(value)}
+            whole[name] = [_overlaid(_mapping(term), by_name.get(_name(term), {})) for term in _list(whole[name])]
         else:
             whole.setdefault(name, value)
     return whole
@@ -95,7 +94,7 @@ def _with_resolved_supplements(annotation: Field, placement: Written | None) -> 
     supplements = content.pop(tiers.SUPPLEMENTS, None)
     if supplements is None:
         return annotation
-    names = [_mapping(term).get(_NAME) for term in _list((placement or content).get(tiers.TERMS))]
+    names = [_name(term) for term in _list((placement or content).get(tiers.TERMS))]
     if isinstance(supplements, list) and len(names) == 1:
         supplements = {names[0]: supplements}
     if isinstance(supplements, list) and not names:
@@ -136,9 +135,11 @@ def _parse(annotations: Field, placement: Written | None = None) -> tuple[Field 
 
 def _validate_sources(sources: list[Field], placement: Field | None) -> list[Cause]:
     """The causes for rejecting the placement and the annotation, each of them alone and both together."""
-    whole: dict[str, object] = {}
+    # Only an annotation has supplements beside the terms; in a placement they are an unknown field.
+    whole: dict[str, object] = {} if placement is None else dict(_mapping(placement.value))
     for source in sources:
-        whole = merge(whole, _mapping(source.value))
+        if source is not placement:
+            whole = merge(whole, _mapping(source.value))
     found = tiers.validate_one_form(sources)
     for source in sources:
         found += [*tiers.validate_tiers(source), *placements.validate_workload_terms(source)]
@@ -197,6 +198,11 @@ def _differences(annotated: Field, existing: Field) -> Iterator[Cause]:
 def _overlaid(existing: Written, added: Written) -> dict[str, object]:
     """The existing fields, and those of the added ones that are not set."""
     return {**added, **{name: value for name, value in existing.items() if value is not None}}
+
+
+def _name(term: object) -> str:
+    name = _mapping(term).get(_NAME)
+    return name if isinstance(name, str) else ""
 
 
 def _mapping(value: object) -> Written:

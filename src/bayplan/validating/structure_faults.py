@@ -10,6 +10,7 @@ Files and lines are added by whoever read the value.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -18,6 +19,9 @@ from bayplan.errors import Fault, InputError
 from bayplan.validating import structure
 from bayplan.validating.structure import Finding, Null, Nulls, Problem, Record, Row, Text
 
+# Everything that msgspec raises for a text that it cannot decode.
+UNDECODABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+BYTE_OFFSET = re.compile(r" \(byte (\d+)\)")
 _MAX_SHOWN_LENGTH = 40
 UNKNOWN_FIELD_PREFIX = "unknown field"  # how messages about misspelt names begin
 
@@ -65,11 +69,30 @@ def convert(value: object, wire: Any, path: str = "") -> Any:
 
 
 def decode(text: bytes | msgspec.Raw, wire: Any, path: str = "") -> Any:
-    """JSON in its type; raises InputError with every difference, and msgspec's DecodeError for what is not JSON."""
+    """JSON in its type; raises InputError with every difference, or with the reason why it is not JSON."""
     try:
         return msgspec.json.decode(text, type=wire)
     except msgspec.ValidationError as error:
-        raise InputError(faults(msgspec.json.decode(text), wire, path) or Fault(str(error), path=path)) from None
+        raise InputError(_json_faults(text, wire, path) or Fault(str(error), path=path)) from None
+    except UNDECODABLE as error:
+        raise InputError(Fault(decoding_message(error), path=path)) from None
+
+
+def _json_faults(text: bytes | msgspec.Raw, wire: Any, path: str) -> list[Fault]:
+    try:
+        return faults(msgspec.json.decode(text), wire, path)
+    except UNDECODABLE as error:  # decoding a value finds errors that skipping it does not
+        return [Fault(decoding_message(error), path=path)]
+
+
+def decoding_message(error: Exception) -> str:
+    """Why a text cannot be decoded as JSON."""
+    if isinstance(error, RecursionError):
+        return "invalid JSON: nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return "invalid JSON: not UTF-8"
+    text = BYTE_OFFSET.sub("", str(error)).removeprefix("JSON is malformed: ").partition(" - at ")[0]
+    return "invalid JSON: it ends too early" if "truncated" in text else f"invalid JSON: {text}"
 
 
 def faults(value: object, wire: Any, path: str = "", *, nulls: Nulls = Nulls.NOWHERE) -> list[Fault]:

@@ -17,7 +17,24 @@ _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
-class _Loader(_Parser):  # type: ignore[misc]
+class CheckedLoader(_Parser):  # type: ignore[misc]
+    """
+    A safe loader that reports a value that does not fit its tag with its place, as everything else that is wrong.
+
+    PyYAML's constructors raise whatever Python's own functions raise.
+    """
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, KeyError, AttributeError, TypeError, OverflowError, IndexError):
+            tag = str(node.tag).removeprefix("tag:yaml.org,2002:")
+            raise yaml.constructor.ConstructorError(
+                None, None, f"expected a value of type {tag}, got something else", node.start_mark
+            ) from None
+
+
+class _Loader(CheckedLoader):
     """YAML's basic types without dates; a duplicate key is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
@@ -41,6 +58,8 @@ def parse(text: str) -> object:
     try:
         _reject_expanding(text)
         return yaml.load(text, _Loader)  # noqa: S506  # derived from a safe loader
+    except RecursionError:
+        raise ValueError("neither YAML nor JSON: nested too deeply") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

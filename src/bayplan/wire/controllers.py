@@ -21,7 +21,7 @@ class ControllerSpec(WireObject):
     selector: LabelSelector | None = None
     template: PodTemplateSpec = msgspec.field(default_factory=PodTemplateSpec)
     service_name: str = ""
-    ordinals: dict[str, int] | None = None
+    ordinals: dict[str, Int32] | None = None
     volume_claim_templates: list[PersistentVolumeClaim] | None = None
     parallelism: Int32 | None = None
     completions: Int32 | None = None
@@ -38,7 +38,7 @@ class ControllerCondition(WireObject):
 class ControllerStatus(WireObject):
     """The progress of a Job; of the other kinds, everything needed is in their pods."""
 
-    succeeded: int = 0
+    succeeded: Int32 = 0
     completed_indexes: str = ""
     conditions: list[ControllerCondition] | None = None
 
@@ -104,8 +104,8 @@ class PodDisruptionBudgetSpec(WireObject):
 class PodDisruptionBudgetStatus(WireObject):
     """`disrupted_pods`: pod name → when the API server processed its eviction."""
 
-    disruptions_allowed: int = 0
-    expected_pods: int = 0
+    disruptions_allowed: Int32 = 0
+    expected_pods: Int32 = 0
     disrupted_pods: dict[str, str | None] | None = None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, Quantities, WireObject
+from bayplan.wire.meta import ApiObject, Int32, Int64, Quantities, WireObject
 from bayplan.wire.nodes import WireTaint
 
 
@@ -21,8 +21,8 @@ class ApiEnablement(WireObject):
 
 
 class AllocatableModeling(WireObject):
-    grade: int = 0
-    count: int = 0
+    grade: Int64 = 0
+    count: Int64 = 0
 
 
 class WireResourceSummary(WireObject):
@@ -39,7 +39,7 @@ class ResourceRange(WireObject):
 
 
 class ResourceModel(WireObject):
-    grade: int = 0
+    grade: Int64 = 0
     ranges: list[ResourceRange] | None = None
 
 
@@ -78,13 +78,13 @@ class ReplicaRequirements(WireObject):
 
 class BindingComponent(WireObject):
     name: str = ""
-    replicas: int = 0
+    replicas: Int32 = 0
     replica_requirements: ReplicaRequirements | None = None
 
 
 class TargetCluster(WireObject):
     name: str = ""
-    replicas: int = 0
+    replicas: Int32 = 0
 
 
 class GracefulEvictionTask(WireObject):
@@ -102,14 +102,14 @@ class BindingSuspension(WireObject):
 
 
 class BindingSchedulePriority(WireObject):
-    priority: int = 0
+    priority: Int32 = 0
 
 
 class BindingSpec(WireObject):
     """`placement` stays as written: Bayplan's own fields are merged in before it is mapped."""
 
     resource: ResourceReference = msgspec.field(default_factory=ResourceReference)
-    replicas: int = 0
+    replicas: Int32 = 0
     replica_requirements: ReplicaRequirements | None = None
     components: list[BindingComponent] | None = None
     clusters: list[TargetCluster] | None = None
@@ -125,7 +125,7 @@ class BindingSpec(WireObject):
 class BindingStatus(WireObject):
     scheduler_observing_affinity_name: str = ""
     last_scheduled_time: str | None = None
-    scheduler_observed_generation: int = 0
+    scheduler_observed_generation: Int64 = 0
 
 
 class ResourceBinding(ApiObject):

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]  # a server cannot decode values outside
+# Go's integers, as every integer of an API object is one: a server cannot decode values outside, and neither can NumPy.
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Quantity = str | int | float
 Quantities = dict[str, Quantity]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, Quantities, WireObject
+from bayplan.wire.meta import ApiObject, Int64, Quantities, WireObject
 
 
 class WireTaint(WireObject):
@@ -20,7 +20,7 @@ class NodeSpec(WireObject):
 
 class ContainerImage(WireObject):
     names: list[str] | None = None
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(WireObject):

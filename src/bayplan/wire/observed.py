@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, WireObject
+from bayplan.wire.meta import ApiObject, Int32, WireObject
 from bayplan.wire.nodes import WireTaint
 
 
@@ -91,7 +91,7 @@ class ObservedPodTemplate(WireObject):
 
 
 class ObservedControllerSpec(WireObject):
-    replicas: int | None = None
+    replicas: Int32 | None = None
     template: ObservedPodTemplate = msgspec.field(default_factory=ObservedPodTemplate)
 
 
@@ -103,7 +103,7 @@ class ObservedController(ApiObject):
 
 class ObservedLeaseSpec(WireObject):
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: Int32 | None = None
     renew_time: str | None = None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, LabelSelector, WireObject
+from bayplan.wire.meta import ApiObject, Int32, Int64, LabelSelector, WireObject
 from bayplan.wire.pods import NodeSelectorRequirement, WireToleration
 
 
@@ -70,7 +70,7 @@ class WorkloadAffinityTerm(WireObject):
 
 
 class WeightedWorkloadAffinityTerm(WireObject):
-    weight: int = 0
+    weight: Int64 = 0
     workload_affinity_term: WorkloadAffinityTerm = msgspec.field(default_factory=WorkloadAffinityTerm)
 
 
@@ -93,13 +93,13 @@ class WorkloadAffinity(WireObject):
 class WireSpreadConstraint(WireObject):
     spread_by_field: str = ""
     spread_by_label: str = ""
-    max_groups: int = 0
-    min_groups: int = 0
+    max_groups: Int64 = 0
+    min_groups: Int64 = 0
 
 
 class StaticClusterWeight(WireObject):
     target_cluster: WireClusterAffinity = msgspec.field(default_factory=WireClusterAffinity)
-    weight: int = 0
+    weight: Int64 = 0
 
 
 class ClusterPreferences(WireObject):
@@ -149,13 +149,13 @@ class StatePreservation(WireObject):
 
 
 class DecisionConditions(WireObject):
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class ApplicationFailoverBehavior(WireObject):
     decision_conditions: DecisionConditions = msgspec.field(default_factory=DecisionConditions)
     purge_mode: str = ""
-    grace_period_seconds: int | None = None
+    grace_period_seconds: Int32 | None = None
     state_preservation: StatePreservation | None = None
 
 
@@ -190,7 +190,7 @@ class PropagationSpec(WireObject):
     association: bool = False
     propagate_deps: bool = False
     placement: WirePlacement = msgspec.field(default_factory=WirePlacement)
-    priority: int | None = None
+    priority: Int32 | None = None
     preemption: str = ""
     dependent_overrides: list[str] | None = None
     scheduler_name: str = ""

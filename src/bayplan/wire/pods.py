@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, Int32, LabelSelector, Quantities, WireObject
+from bayplan.wire.meta import ApiObject, Int32, Int64, LabelSelector, Quantities, WireObject
 
 # Bayplan's own fields of a PodAffinityTerm, with their types as in the tables of fields: see docs/differences.md.
 OWN_TERM_FIELDS = {"limit": "int", "tolerateNamespaces": "[string]"}
@@ -19,7 +19,7 @@ class PodAffinityTerm(WireObject):
     namespace_selector: LabelSelector | None = None
     match_label_keys: list[str] | None = None
     mismatch_label_keys: list[str] | None = None
-    limit: int | None = None
+    limit: Int64 | None = None
     tolerate_namespaces: list[str] | None = None
 
 
@@ -83,7 +83,7 @@ class WireToleration(WireObject):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class ContainerPort(WireObject):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayplan.wire.meta import Int32, WireObject
+from bayplan.wire.meta import Int32, Int64, WireObject
 from bayplan.wire.pods import TopologySpreadConstraint, WireNodeAffinity
 
 
@@ -52,16 +52,16 @@ class PluginConfig(WireObject):
 
 class ConfiguredProfile(WireObject):
     scheduler_name: str | None = None
-    percentage_of_nodes_to_score: int | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
     plugins: ConfiguredPlugins | None = None
     plugin_config: list[PluginConfig] | None = None
 
 
 class SchedulerConfiguration(WireObject):
-    parallelism: int | None = None
-    percentage_of_nodes_to_score: int | None = None
-    pod_initial_backoff_seconds: int | None = None
-    pod_max_backoff_seconds: int | None = None
+    parallelism: Int32 | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    pod_initial_backoff_seconds: Int64 | None = None
+    pod_max_backoff_seconds: Int64 | None = None
     profiles: list[ConfiguredProfile] | None = None
 
 
@@ -70,8 +70,8 @@ class WrittenArguments(WireObject):
 
 
 class DefaultPreemptionArgs(WrittenArguments):
-    min_candidate_nodes_percentage: int | None = None
-    min_candidate_nodes_absolute: int | None = None
+    min_candidate_nodes_percentage: Int32 | None = None
+    min_candidate_nodes_absolute: Int32 | None = None
 
 
 class InterPodAffinityArgs(WrittenArguments):
@@ -85,7 +85,7 @@ class NodeAffinityArgs(WrittenArguments):
 
 class ResourceWeight(WireObject):
     name: str
-    weight: int | None = None
+    weight: Int64 | None = None
 
 
 class NodeResourcesBalancedAllocationArgs(WrittenArguments):
@@ -93,8 +93,8 @@ class NodeResourcesBalancedAllocationArgs(WrittenArguments):
 
 
 class UtilizationShapePoint(WireObject):
-    utilization: int | None = None
-    score: int | None = None
+    utilization: Int32 | None = None
+    score: Int32 | None = None
 
 
 class RequestedToCapacityRatioParam(WireObject):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.wire.meta import ApiObject, LabelSelector, ObjectReference, Quantities, Quantity, WireObject
+from bayplan.wire.meta import ApiObject, Int32, LabelSelector, ObjectReference, Quantities, Quantity, WireObject
 from bayplan.wire.pods import NodeSelector, ResourceRequirements
 
 
@@ -66,7 +66,7 @@ class WireStorageClass(ApiObject):
 
 
 class VolumeNodeResources(WireObject):
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CsiNodeDriver(WireObject):

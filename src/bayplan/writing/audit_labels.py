@@ -10,7 +10,9 @@ from collections.abc import Mapping
 
 from bayplan.auditing.catalogue import KEYS
 from bayplan.auditing.layout import LEVELS
+from bayplan.auditing.repairing import instructions
 from bayplan.errors import Fault, InputError
+from bayplan.writing import tables
 
 MAX_LABEL_LENGTH = 63
 _VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -25,6 +27,8 @@ def commands(
     lines, faults = [], []
     for node, domains in sorted(inventory.items()):
         labels = {}
+        if not node.isprintable():
+            faults.append(Fault(f"expected the name of a node, got {node!r}", subject=tables.printable(node)))
         for level in LEVELS:
             value = domains.get(level)
             if value and key_of[level]:
@@ -40,7 +44,9 @@ def commands(
                 )
         if labels:
             words = [f"{key}={value}" for key, value in labels.items()]
-            lines.append(shlex.join(["kubectl", "label", "--overwrite", "node", node, *words]))
+            lines.append(
+                shlex.join(["kubectl", "label", "--overwrite", *instructions.kubectl_words("node", node), *words])
+            )
     if faults:
         raise InputError(faults)
     if hash_key:

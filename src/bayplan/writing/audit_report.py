@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -35,6 +36,7 @@ UNKNOWN = "?"
 VERDICTS = (PASS, FAILED, WARN, UNDECIDED, NA)
 _MAX_MATRIX_ROWS = 40
 _MAX_NAMED_NODES = 5
+_MARKUP = re.compile(r"[\\`*\[\]!|~]")
 _STYLES = {FAILED: "red", WARN: "yellow", UNDECIDED: "magenta"}
 
 
@@ -147,8 +149,8 @@ def _node(node: AuditNode) -> dict[str, Any]:
 def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None) -> str:
     """For a CI step summary or a comment: the result, the layout, the checks, what to do, and the losses."""
     parts = [f"## Audit {_escaped(summary(audit, passed=passed))}", _rows(matrix(audit.layout))]
-    rows = [(r.verdict, f"`{r.id}`", finding(r), r.source) for r in audit.results if r.verdict != NA]
-    parts.append(_rows(Table(("Verdict", "Check", "Finding", "Source"), rows)))
+    rows = [(r.verdict, r.id, finding(r), r.source) for r in audit.results if r.verdict != NA]
+    parts.append(_rows(Table(("Verdict", "Check", "Finding", "Source"), rows), code="Check"))
     todo = [f"- `{r.id}`: {_escaped(r.fix)}" for r in audit.results if r.fix and r.verdict in (FAILED, WARN, UNDECIDED)]
     if todo:
         parts.append("\n".join(["### What to do", "", *todo]))
@@ -162,14 +164,21 @@ def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None) -> str
     return "\n\n".join(parts) + "\n"
 
 
-def _rows(table: Table) -> str:
-    lines = [table.columns, ["---"] * len(table.columns), *([_escaped(cell) for cell in row] for row in table.rows)]
+def _rows(table: Table, code: str = "") -> str:
+    """A table; the cells of the column `code`, which are words of our own, are set as code."""
+    rows = [
+        [f"`{cell}`" if column == code else _escaped(cell) for column, cell in zip(table.columns, row, strict=True)]
+        for row in table.rows
+    ]
+    lines = [table.columns, ["---"] * len(table.columns), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _escaped(text: str) -> str:
-    """The text on one line, with the characters escaped that end a cell or start markup."""
-    return tables.printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    """The text on one line, without links, images and HTML: it may quote names that anybody chose."""
+    safe = _MARKUP.sub(r"\\\g<0>", tables.printable(text)).replace("&", "&amp;").replace("<", "&lt;")
+    # Renderers make a link of a bare address.
+    return safe.replace("://", "&#58;//").replace("www.", "www&#46;")
 
 
 def repair_text(repair: Repair, before: Audit) -> str:
@@ -210,7 +219,7 @@ def _patch_lines(stanza: Stanza) -> list[str]:
     kind, _, path = stanza.group.partition(" ")
     namespace, _, name = path.partition("/")
     patch = msgspec.json.encode(stanza.patch).decode()
-    words = ["kubectl", "-n", namespace, "patch", kind.lower(), name, "--patch", patch]
+    words = ["kubectl", "-n", namespace, "patch", *instructions.kubectl_words(kind.lower(), name), "--patch", patch]
     if stanza.works:
         remark = f"# {stanza.group}: {stanza.kind} over {stanza.topology_key}, checked: every replica fits"
     else:

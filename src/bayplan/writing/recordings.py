@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
+import re
 import threading
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -29,6 +30,7 @@ from bayplan.validating import structure_faults
 
 log = logging.getLogger("bayplan.recording")
 VERSION = "bayplan.io/recording/v1"
+_LONG_NUMBER = re.compile(rb"\d{19}")
 
 
 class Recorder:
@@ -201,6 +203,18 @@ class RecordedDecision(msgspec.Struct, rename="camel"):
     nominated: list[tuple[Workload, str]] = msgspec.field(default_factory=list, name="promised")
 
 
+def _too_large(value: object, path: str) -> Iterator[str]:
+    """The paths of the integers of more than 64 bits."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _too_large(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from _too_large(inner, f"{path}[{position}]")
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        yield path
+
+
 class Recording:
     """A recording to replay: `decisions` yields each decision, and `index` is then as it was for that decision."""
 
@@ -242,6 +256,7 @@ class Recording:
         try:
             match change:
                 case _Added():
+                    self._check_shares(change.shares)
                     index.add_shares(change.add, change.shares)
                 case _Removed():
                     self._check_known("remove", change.remove, index.records, "an added workload")
@@ -260,17 +275,25 @@ class Recording:
         except InputError as error:  # the index does not know the line
             raise InputError([fault if fault.file else self._fault(fault.message) for fault in error.faults]) from None
 
+    def _check_shares(self, shares: Sequence[tuple[str, int]]) -> None:
+        if len(dict(shares)) < len(shares):
+            raise InputError(self._fault("expected each target once", "shares"))
+
     def _check_known(self, path: str, name: str, known: Container[str], expected: str) -> None:
         if name not in known:
             raise InputError(self._fault(f"expected {expected}, got {name!r}", path))
 
     def _decoded(self, text: bytes | msgspec.Raw, kind: Any, path: str = "") -> Any:
         try:
-            return structure_faults.decode(text, kind, path)
-        except msgspec.MsgspecError as error:
-            raise InputError(self._fault(f"not a line of a recording: {error}")) from None
+            decoded = structure_faults.decode(text, kind, path)
+            # The types of the model do not say that arrays hold 64 bits: others make it from wire types, which do.
+            plain = structure_faults.decode(text, Any, path) if _LONG_NUMBER.search(text) else None
         except InputError as error:
             raise InputError([self._fault(fault.message, fault.path) for fault in error.faults]) from None
+        wrong = list(_too_large(plain, path))
+        if wrong:
+            raise InputError([self._fault("expected a whole number of at most 64 bits", where) for where in wrong])
+        return decoded
 
     def _fault(self, message: str, path: str = "") -> Fault:
         return Fault(message, file=self._name, line=self._line, path=path)

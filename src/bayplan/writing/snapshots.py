@@ -23,6 +23,7 @@ from bayplan.wire import conversion, kinds
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.placements import WirePlacement
 from bayplan.wire.pods import Pod
+from bayplan.writing import versioned
 from bayplan.writing.name_hashing import Encoded, Renaming
 
 EXCLUDED_KINDS = frozenset(row.kind for row in kinds.having(kinds.Trait.CONFIDENTIAL))
@@ -46,7 +47,7 @@ class Snapshot(msgspec.Struct):
         if renaming is not None:
             self._learn_names(renaming)
         items = (encoded if renaming is None else renaming.renamed(encoded) for encoded in self._encoded())
-        lines = ",\n".join(msgspec.json.encode(item).decode() for item in items)
+        lines = ",\n".join(versioned.safe_json(msgspec.json.encode(item)) for item in items)
         return f'{{"apiVersion":"v1","kind":"List","items":[\n{lines}\n]}}\n'
 
     def _learn_names(self, renaming: Renaming) -> None:
@@ -100,7 +101,7 @@ def reduced(found: ApiObject, *, typed: bool) -> Encoded:
     matters whether they were `typed` by a person: such a binding follows no policy yet.
     """
     encoded: Encoded = _without_foreign(msgspec.to_builtins(found))
-    if found.kind in _BINDINGS and encoded["spec"].get("placement") is not None:
+    if found.kind in _BINDINGS and encoded.get("spec", {}).get("placement") is not None:
         encoded["spec"]["placement"] = _placement(found, encoded["spec"]["placement"])
     if not typed:
         encoded.setdefault("status", {})

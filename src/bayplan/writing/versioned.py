@@ -22,8 +22,18 @@ def document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
 
 def as_json(content: Mapping[str, Any]) -> str:
     """Indented JSON that ends with a line break."""
-    text = msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return safe_json(msgspec.json.format(msgspec.json.encode(content), indent=2)) + "\n"
+
+
+def safe_json(encoded: bytes) -> str:
+    """JSON with the characters escaped that a terminal would obey."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
+
+
+def json_line(content: Any) -> bytes:
+    """The content as one line of JSON."""
+    encoded = msgspec.json.encode(content)
+    return (encoded if encoded.isascii() and b"\x7f" not in encoded else safe_json(encoded).encode()) + b"\n"
 
 
 def as_yaml(content: Mapping[str, Any]) -> str:

@@ -37,11 +37,13 @@ def cluster_api(found: RepairPlan, layout: Layout) -> list[str]:
         namespace = notes.get("cluster.x-k8s.io/cluster-namespace", "default")
         mark = "remediate-machine" if move.how == REMOVE_FIRST else "delete-machine"
         lines.append(f"# {move.node} to {_where(move)}{_manner(move)}")
-        lines.append(f'kubectl -n {_quoted(namespace)} annotate machine {_quoted(machine)} cluster.x-k8s.io/{mark}=""')
+        lines.append(
+            f'kubectl -n {_quoted(namespace)} annotate {_object("machine", machine)} cluster.x-k8s.io/{mark}=""'
+        )
     if found.adds:
         n = len(layout.control_plane) + sum(move.components != (ETCD,) for move in found.adds)
         owner = next((node.annotations.get("cluster.x-k8s.io/owner-name", "") for node in layout.control_plane), "")
-        lines.append(f"kubectl scale kubeadmcontrolplane {_quoted(owner or 'NAME')} --replicas={n}")
+        lines.append(f"kubectl scale {_object('kubeadmcontrolplane', owner or 'NAME')} --replicas={n}")
     return [*lines, "# One at a time: wait until every member is healthy, then run the audit again."]
 
 
@@ -57,14 +59,15 @@ def openstack(found: RepairPlan, layout: Layout) -> list[str]:
     for move in found.moves:
         node = known[move.node]
         server = node.provider_id.rpartition("/")[2] or move.node
+        dashes = "-- " if server.startswith("-") else ""  # it is a name and no option
         lines.append(f"# {move.node} to {_where(move)}")
-        lines.append(f"openstack server migrate --live-migration --host HYPERVISOR --wait {_quoted(server)}")
+        lines.append(f"openstack server migrate --live-migration --host HYPERVISOR --wait {dashes}{_quoted(server)}")
         key = node.keys.get(HOST)
         if key:
             host = move.target.get(HOST, "")
             value = _quoted(host) if host and not is_new(host) else "HOST-ID"
             lines.append("# The label is set once, when the node joins: update it.")
-            lines.append(f"kubectl label node {_quoted(move.node)} {_quoted(key)}={value} --overwrite")
+            lines.append(f"kubectl label {_object('node', move.node)} {_quoted(key)}={value} --overwrite")
     lines += [f"# create {move.node} on {_where(move)}, in the server group" for move in found.adds]
     return [*lines, "# One at a time: wait until every member is healthy, then run the audit again."]
 
@@ -88,6 +91,15 @@ def _manner(move: NodeMove) -> str:
 def _plural(level: str, n: int) -> str:
     noun = "machine" if level == HOST else level
     return f"{noun} is" if n == 1 else f"{noun}s are"
+
+
+def kubectl_words(kind: str, name: str) -> list[str]:
+    """The words by which kubectl knows an object; a name that begins with a dash is never an option."""
+    return [f"{kind}/{name}"] if name.startswith("-") else [kind, name]
+
+
+def _object(kind: str, name: str) -> str:
+    return " ".join(map(_quoted, kubectl_words(kind, name)))
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,118 @@
+"""What the fuzzer has found: each document once ended a command with a traceback or an answer that no terminal should get."""
+
+import json
+
+import pytest
+
+from fuzzing import running
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+DIGITS = "9" * 400
+RECORDING = '{"recording":"bayplan.io/recording/v1"}\n'
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def check(arguments, text, expected, *, code=2, stdin=False):
+    """Run the command; the expected text is in a message or in the answer."""
+    data = text if isinstance(text, bytes) else text.encode()
+    outcome = running.run(arguments.split(), {"doc": data}, data if stdin else b"")
+    assert outcome.failure == "", outcome.detail
+    assert expected in outcome.stderr + outcome.stdout.decode()
+    assert outcome.code == code
+
+
+# The lines of `decide`, and what the answer says.
+LINES = [
+    ("pods", '{"nodes":[],"pod":{"spec":{"priority":' + DIGITS + "}}}", "pod.spec.priority: expected a whole number from"),
+    ("pods", '{"nodes":[{"status":{"images":[{"names":["a"],"sizeBytes":' + DIGITS + '}]}}],"pod":{}}', "sizeBytes: expected a whole number from"),
+    ("pods", '{"nodes":[{"status":{"allocatable":{"cpu":"1' + "0" * 5000 + '"}}}],"pod":{}}', "expected a quantity of at most 64 bits"),
+    ("pods", '{"nodes":[{"status":{"allocatable":{"cpu":"1e' + DIGITS + '"}}}],"pod":{}}', "expected a quantity of at most 64 bits"),
+    ("preemption", '{"nodes":[],"pods":[{"spec":{"nodeName":"a"},"status":{"startTime":"now"}}],"pod":{}}', "pods[0].status.startTime: expected a time"),
+    ("pods", '{"nodes":[],"pods":[{"spec":{"nodeName":"a"},"status":{"startTime":"now"}}],"pod":{}}', "status.startTime: expected a time"),
+    ("fleet", '{"clusters":[],"binding":{"spec":{"rescheduleTriggeredAt":"2026-01-05"},"status":{"lastScheduledTime":"2026-01-01T00:00:00Z"}}}',
+     "spec.rescheduleTriggeredAt: expected a time"),
+    ("pods", '{"nodes":' + "[" * 100_000, "invalid JSON: nested too deeply"),
+    ("pods", b'{"name":"\xff"}', "invalid JSON: not UTF-8"),
+    ("pods", '{"name":' + "9" * 5000 + "}", "invalid JSON: Integer value out of range"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "line", "expected"), LINES, ids=range(len(LINES)))
+def test_a_bad_line_is_an_error_and_the_lines_after_it_are_answered(kind, line, expected):
+    good = {"name": "good", **({"clusters": [], "binding": {}} if kind == "fleet" else {"nodes": [], "pod": {}})}
+    line = line if isinstance(line, bytes) else line.encode()
+    given = b"\n".join([line, json.dumps(good).encode(), line, b""])
+    outcome = running.run(["decide", kind], {}, given)
+    assert outcome.failure == "", outcome.detail
+    first, second, third = map(json.loads, outcome.stdout.splitlines())
+    assert expected in first["error"]
+    assert second["name"] == "good"
+    assert (first["line"], third["line"], outcome.code) == (1, 3, 2)
+
+
+# Unusual and valid.
+ANSWERED = [
+    ("pods", {"nodes": [{"metadata": {"name": "a"}, "status": {"allocatable": {"memory": -(2**63) - 1}}}], "pod": {}}),
+    ("pods", {"nodes": [{"metadata": {"name": "a"}}], "pod": {}, "pods": [
+        {"metadata": {"name": str(i)}, "spec": {"nodeName": "a", "containers": [{"resources": {"requests": {"cpu": "-9e99"}}}]}} for i in range(4)]}),
+    ("preemption", {"nodes": [{"metadata": {"name": "a"}}], "pod": {}, "pods": [
+        {"metadata": {"name": time}, "spec": {"nodeName": "a"}, "status": {"startTime": time}}
+        for time in ("1677-09-21T00:00:00Z", "2262-04-12T00:00:00Z", "9999-12-31T23:59:59-12:00", "0000-01-01T00:00:00Z")]}),
+    ("admission", {"object": {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "a"}, "spec": {"placement":
+        {"supplements": {"a": 1}}}}}),
+    ("admission", {"object": {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "a", "annotations":
+        {"bayplan.io/placement": '{"supplements":[]}'}}, "spec": {"placement": {"clusterAffinities": [{"affinityName": []}]}}}}),
+    ("pods", {"name": "\x7f\x9b31m", "nodes": [], "pod": {}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "question"), ANSWERED, ids=range(len(ANSWERED)))
+def test_an_unusual_question_is_answered(kind, question):
+    check(f"decide {kind}", json.dumps(question), "{", code=0, stdin=True)
+
+
+FILES = [
+    ("place -f doc", f"a: {DIGITS}", "expected an object with apiVersion and kind"),
+    ("place -f doc", f"apiVersion: v1\nkind: Node\nmetadata: {{name: a, generation: {DIGITS}}}", "metadata.generation: expected a whole number"),
+    ("bench pods doc", "[" * 100_000, "doc: invalid JSON: nested too deeply"),
+    ("bench fleet doc", b'{"a":"\xff"}', "doc: invalid JSON: not UTF-8"),
+    ("replay doc", "[" * 100_000 + "\n", "doc:1: invalid JSON: nested too deeply"),
+    ("replay doc", RECORDING + '{"target":{"name":"a","labels":{},"allocatable":[["cpu",' + DIGITS + "]]}}\n", "doc:2: target.allocatable[0][1]: expected a whole number"),
+    ("replay doc", RECORDING + '{"a":' + "9" * 5000 + "}\n", "doc:2: invalid JSON: Integer value out of range"),
+    ("replay doc", RECORDING + '{"add":{"namespace":"a","name":"b","labels":{},"needs":{}},"shares":[["a",1],["a",1]]}\n', "doc:2: shares: expected each target once"),
+    ("audit labels --inventory doc", "n: {host: 2026-02-31}", ""),
+    ("audit labels --inventory doc", "n: {host: !!float a}", "doc:1: 'a' is no float"),
+    ("kubeconfig doc", "!!int a", "doc:1: invalid YAML: expected a value of type int"),
+    ("kubeconfig doc", "users: &a [*a]", "doc"),
+    ("config view --config doc", "apiVersion: bayplan.io/v1alpha1\nkind: BayplanConfiguration\ncommands: {place: null}", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "text", "expected"), FILES, ids=range(len(FILES)))
+def test_a_file(arguments, text, expected):
+    check(arguments, text, expected, code=2 if expected else 0)
+
+
+def test_a_lease_at_the_end_of_time():
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "a"},
+        "spec": {"renewTime": "9999-12-31T23:59:59-12:00"},
+    }
+    check("audit -f doc --exit-zero", json.dumps([NODE, lease][0]) + "\n" + json.dumps(lease), "scs-0214", code=0)
+
+
+def test_a_snapshot_of_a_binding_without_a_spec():
+    binding = {
+        "apiVersion": "work.karmada.io/v1alpha2",
+        "kind": "ResourceBinding",
+        "metadata": {"name": "a", "resourceVersion": "1"},
+        "status": {},
+    }
+    check("snapshot -f doc", json.dumps(binding), '"kind":"ResourceBinding"', code=0)

@@ -1,0 +1,52 @@
+"""A small part of `make fuzz-documents`, and that the fuzzer itself does what it says."""
+
+import pytest
+
+from fuzzing import campaign, cases, doors, running, shrinking
+
+SEED, N_CASES = "tests", 800
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def test_no_command_fails_on_damaged_documents(place):
+    for number in range(N_CASES):
+        case = cases.case(SEED, number)
+        outcome = running.run(case.arguments, case.files, case.input)
+        assert outcome.failure == "", f"case {number} of {SEED}: {' '.join(case.arguments)}\n{outcome.detail}"
+
+
+def test_every_door_is_opened_and_most_seeds_are_valid(place):
+    """A fuzzer whose documents are all refused at the first check finds nothing."""
+    codes = {}
+    for number in range(N_CASES):
+        case = cases.case(SEED, number)
+        codes.setdefault(case.door, []).append(running.run(case.arguments, case.files, case.input).code)
+    assert codes.keys() == doors.BY_NAME.keys()
+    every = [code for found in codes.values() for code in found]
+    assert sum(code != 2 for code in every) > 0.3 * len(every)
+
+
+def test_a_case_is_the_same_each_time():
+    assert all(cases.case(SEED, number).files == cases.case(SEED, number).files for number in range(100, 130))
+    assert cases.case(SEED, 1).files != cases.case("other", 1).files
+
+
+def test_answers_do_not_depend_on_the_hash_seed():
+    assert campaign.compare_hash_seeds(SEED, 60) == []
+
+
+def test_a_failure_is_shrunk_to_what_it_needs(place, monkeypatch):
+    def broken(_arguments, files, _stdin=b""):
+        return running.Outcome(0, failure="it is there" if b"needle" in files["doc"] else "")
+
+    monkeypatch.setattr(running, "run", broken)
+    documents = [{"kind": "Pod", "metadata": {"labels": {"a": "b", "app": "needle"}, "name": "x"}}, {"kind": "Node"}]
+    case = cases.Case("place", ["place"], {"doc": b""}, {"doc": (documents, cases.spelling.as_json_lines)}, "")
+    assert shrinking.shrunk(case, "it is there") == {"doc": b'{"metadata":{"labels":{"app":"needle"}}}\n'}
+    case = cases.Case("place", ["place"], {"doc": b"one\ntwo needle two\nthree\n"}, {}, "")
+    assert shrinking.shrunk(case, "it is there") == {"doc": b"needle"}
