@@ -72,6 +72,7 @@ class QueueTransitions:
         change = self.chance.choice(
             (
                 {"created": "later"},  # of no interest to a decision
+                {"labels": {"turn": self.chance.choice("ab")}},
                 {"priority": self.chance.choice((0, 10))},
                 {"needs": pod("", self.chance.randint(1, 4)).needs},
                 {"gates": ()},
@@ -82,10 +83,10 @@ class QueueTransitions:
         )
         workload = msgspec.structs.replace(pending.workload, **change)
         stage, was_popped = plain.stage, plain.is_popped
-        changes_class = class_of(workload) != class_of(pending.workload)
+        decides_alike = decided_by(workload) == decided_by(pending.workload)
         self.queue.update(pending, workload)
         self.plain.update(pending.key, workload)
-        if changes_class or plain.stage != stage:
+        if not decides_alike or plain.stage != stage:
             self.attempting.pop(pending.key, None)
         if was_popped and not plain.is_popped:
             self.late_results(pending)
@@ -255,6 +256,10 @@ class QueueTransitions:
 
 def class_of(workload):
     return workload.needs, workload.priority
+
+
+def decided_by(workload):
+    return workload.labels, workload.needs, workload.priority
 
 
 @settings(max_examples=60, deadline=None)

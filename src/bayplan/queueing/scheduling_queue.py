@@ -76,19 +76,30 @@ class SchedulingQueue:
         self._on_pending()
 
     def update(self, pending: PendingPod, workload: Workload) -> None:
-        """Change a pod that is not being bound. It becomes active if its gates are gone or a decision may change."""
+        """
+        Change a pod that is not being bound.
+
+        It keeps its backoff and its place, as in kube-scheduler's PriorityQueue.Update: a tenant may change the labels
+        of a pod as often as it likes. An unschedulable pod is retried if a decision may change, and one that was held
+        back if it no longer is.
+        """
         assert self.is_unplaced(pending), "a pod that is being bound does not change its stage"
         before, pending.workload = pending.workload, workload
         self._adopt_nomination(workload, before)
         if is_held_back(workload):
             self._unschedulable.remove(pending.key)
             self._move(pending, QueueStage.GATED)
-        elif pending.stage is QueueStage.GATED or not decides_alike(before, workload):
+        elif pending.stage is QueueStage.GATED:
+            if not pending.attempts:
+                pending.since = self._clock()  # it could not be scheduled before
+            self._activate_or_back_off(pending)
+        elif not decides_alike(before, workload):
             self._unschedulable.remove(pending.key)
-            now = self._clock()
-            if pending.stage is QueueStage.GATED and not pending.attempts:
-                pending.since = now  # it could not be scheduled before
-            self._activate(pending, now)
+            if pending in self._heap_of(pending):
+                if before.priority != workload.priority:
+                    self._activate(pending, pending.queued)
+            elif pending.stage is not QueueStage.BACKOFF:
+                self._activate_or_back_off(pending)
         self._on_pending()
 
     def delete(self, key: WorkloadKey) -> PendingPod | None:
@@ -260,6 +271,14 @@ class SchedulingQueue:
         self._move(pending, QueueStage.ACTIVE)
         pending.queued = since
         self._heap_of(pending).push(pending, (-pending.workload.priority, since))
+
+    def _activate_or_back_off(self, pending: PendingPod) -> None:
+        """Retry a pod that has changed: at once if its backoff is over or it was never tried."""
+        now = self._clock()
+        if pending.attempts and pending.tried + self._backoff(pending) > now:
+            self._back_off(pending)
+        else:
+            self._activate(pending, now)
 
     def _back_off(self, pending: PendingPod) -> None:
         """Retry a pod when the backoff since its last attempt is over, which may be at once."""
