@@ -60,7 +60,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `election` is None for a single replica without leader election; `record` is the file to record into, empty for
     none. `scheduler` is the KubeSchedulerConfiguration of the rules, which recordings repeat. `enforcement` is None if
-    execution-time rules are not enforced. With `quota`, the limits of the quota are watched.
+    execution-time rules are not enforced. With `quota`, the limits of the quota are watched. `reserve_after` is how
+    long a pod must have been unschedulable before a node is reserved for it, 0 for never.
     """
 
     identity: str
@@ -79,6 +80,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     initial_backoff: float = 1.0
     max_backoff: float = 10.0
     max_pod_constraints: int = MAX_CONSTRAINTS
+    reserve_after: float = 0.0
+    max_reservations: int = 1
 
 
 class SchedulerAssembly:
@@ -107,6 +110,8 @@ class SchedulerAssembly:
             clock,
             initial_backoff=settings.initial_backoff,
             max_backoff=settings.max_backoff,
+            reserve_after=settings.reserve_after,
+            max_reservations=settings.max_reservations,
             on_pending=activity.set,
         )
         self._volume_waits = VolumeWaits()
@@ -198,6 +203,11 @@ class SchedulerAssembly:
             "bayplan_events_dropped",
             "Number of Events that were not written to the API server.",
             lambda: [((), float(events.dropped))],
+        )
+        self.metrics.gauge(
+            "bayplan_reservations",
+            "Number of nodes that are reserved for pods which have been unschedulable for long.",
+            lambda: [((), float(len(state.queue.reservations)))],
         )
         self.metrics.counter(
             "bayplan_requeue_evaluations",

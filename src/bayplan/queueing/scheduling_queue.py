@@ -17,6 +17,7 @@ from bayplan.queueing.evaluator import Evaluator
 from bayplan.queueing.nominations import Nominations
 from bayplan.queueing.pending_pod import PendingPod, QueueStage, decides_alike, is_held_back
 from bayplan.queueing.pod_heap import PodHeap
+from bayplan.queueing.reservations import Reservations
 from bayplan.queueing.unschedulable_pods import OutOfTime, UnschedulablePods
 
 
@@ -26,7 +27,8 @@ class SchedulingQueue:
 
     A pod that is popped stays in the active stage until the result of its attempt is known: `assumed`,
     `add_unschedulable_if_not_present` or `requeue`. `sizes` counts the pods of each stage. `nominations` changes only
-    here. `clock` counts seconds. `on_pending` is called when a report or a failed write may have made a pod ready.
+    here, and a pod with a reservation is nominated to its node. `clock` counts seconds. `on_pending` is called when a
+    report or a failed write may have made a pod ready.
     """
 
     def __init__(
@@ -37,11 +39,14 @@ class SchedulingQueue:
         *,
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
+        reserve_after: float = 0.0,
+        max_reservations: int = 1,
         on_pending: Callable[[], None] = lambda: None,
     ) -> None:
         self.pods: dict[WorkloadKey, PendingPod] = {}
         self.sizes: Counter[QueueStage] = Counter()
         self.nominations = Nominations()
+        self.reservations = Reservations(reserve_after, max_reservations)
         self._initial_backoff, self._max_backoff = initial_backoff, max_backoff
         self._clock, self._on_pending = clock, on_pending
         self._active: PodHeap[tuple[int, float]] = PodHeap()
@@ -88,6 +93,7 @@ class SchedulingQueue:
         self._adopt_nomination(workload, before)
         if is_held_back(workload):
             self._unschedulable.remove(pending.key)
+            self.reservations.forget(pending.key)
             self._move(pending, QueueStage.GATED)
         elif pending.stage is QueueStage.GATED:
             if not pending.attempts:
@@ -109,6 +115,7 @@ class SchedulingQueue:
         if pending is not None:
             self.sizes[pending.stage] -= 1
             self._leave_order(pending)
+        self.reservations.forget(key)
         self.clear_nomination(key)
         return pending
 
@@ -138,6 +145,7 @@ class SchedulingQueue:
         """Note that the popped pod is placed and is being bound: the next one of its class may be schedulable too."""
         assert self._is_in_flight(pending), "only a popped pod is placed"
         self._move(pending, QueueStage.BINDING)
+        self.reservations.forget(pending.key)
         self._unschedulable.placed(pending.workload)
 
     def done(self, pending: PendingPod) -> None:
@@ -214,14 +222,21 @@ class SchedulingQueue:
         for other in displaced:
             self.clear_nomination(other.key)
             self.activate(other.key, other.uid)  # it may fit another node, or preempt pods there
+        self.reservations.release(workload.key, self._clock())  # the victims leave sooner
         self._nominate(workload, target)
         self.nominations.note_victims(workload.key, victims)
         return displaced
 
+    def reserve(self, pending: PendingPod, target: str) -> None:
+        """Reserve a node, to which no other pod is nominated, for an unschedulable pod that has waited for it."""
+        self._nominate(pending.workload, target)
+        self.reservations.hold(pending, target, self._clock())
+
     def clear_nomination(self, key: WorkloadKey) -> None:
-        """Clear the nomination of a pod, if it has one. Other pods may then use the room."""
+        """Clear the nomination of a pod, if it has one, and with it a reservation. Other pods may then use the room."""
         if self.nominations.target_of(key):
             self.nominations.remove(key)
+            self.reservations.release(key, self._clock())
             self._unschedulable.mark_all_for_retry()
 
     def _nominate(self, workload: Workload, target: str) -> None:
