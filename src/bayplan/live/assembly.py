@@ -145,7 +145,7 @@ class SchedulerAssembly:
             self.enforcement = Enforcement(
                 context, next(iter(self.engines.values())), settings.enforcement, dry_run=dry_run
             )
-        self._add_gauges()
+        self._add_metrics()
 
     def change_handler(self, resource: Resource) -> Callable[[], None]:
         """Return what to call after an object of this resource has changed."""
@@ -181,7 +181,7 @@ class SchedulerAssembly:
         if self.recorder is not None:
             self.recorder.changed()
 
-    def _add_gauges(self) -> None:
+    def _add_metrics(self) -> None:
         state, events = self.state, self.events
         self.metrics.gauge(
             "scheduler_pending_pods",
@@ -199,7 +199,7 @@ class SchedulerAssembly:
             ],
             ("type",),
         )
-        self.metrics.gauge(
+        self.metrics.counter(
             "bayplan_events_dropped",
             "Number of Events that were not written to the API server.",
             lambda: [((), float(events.dropped))],

@@ -29,7 +29,7 @@ from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
 from bayplan.live.cluster_writer import ApiServerWriter, DryRunWriter
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.explain_endpoint import ExplainEndpoint
-from bayplan.live.metrics import Reading
+from bayplan.live.metrics import Metrics, Reading
 from bayplan.live.serving import StatusServer
 from bayplan.mapping import pods
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -81,7 +81,7 @@ class RunningScheduler:
         self.scheduling = asyncio.Event()
         self.synced = False
         self.ports: list[int] = []
-        self._add_gauges()
+        self._add_metrics()
 
     @property
     def state(self) -> ClusterState:
@@ -97,9 +97,10 @@ class RunningScheduler:
         if self.enforcement is not None:
             self.enforcement.switch(on=not self.enforcement.on)
 
-    def add_gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
-        """Add a gauge of another part of this process to /metrics."""
-        self._parts.metrics.gauge(name, text, reading, labels)
+    @property
+    def metrics(self) -> Metrics:
+        """The metrics at /metrics, to which other parts of this process add theirs."""
+        return self._parts.metrics
 
     def observe_review(self, path: str, allowed: bool, seconds: float) -> None:
         """Count an admission review that the webhook in this process has answered."""
@@ -256,9 +257,8 @@ class RunningScheduler:
             message = f"cannot be written: {error.strerror or error}"
             raise InputError(Fault(message, file=self._settings.record)) from None
 
-    def _add_gauges(self) -> None:
-        gauge = self._parts.metrics.gauge
-        gauge(
+    def _add_metrics(self) -> None:
+        self.metrics.gauge(
             "bayplan_leading",
             "1 while this replica is the leader and may write, else 0.",
             lambda: [((), float(self.synced and self._may_write()))],
@@ -270,7 +270,7 @@ class RunningScheduler:
             ("bayplan_watch_events", "Number of watch events received, by resource.", lambda one: one.events),
         )
         for name, text, read in counts:
-            gauge(name, text, self._by_resource(read), ("resource",))
+            self.metrics.counter(name, text, self._by_resource(read), ("resource",))
 
     def _by_resource(self, read: Callable[[Reflector[Any]], int]) -> Reading:
         return lambda: [((str(one.resource),), float(read(one))) for one in self._reflectors]
