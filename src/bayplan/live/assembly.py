@@ -175,7 +175,10 @@ class SchedulerAssembly:
     def _record_decision(self, workload: Workload, node: str, message: str) -> None:
         if self.recorder is not None:
             self.recorder.changed()
-            self.recorder.decided(workload, node, message, self.state.queue.nominations.competing_with(workload))
+            nominations = self.state.queue.nominations
+            own = nominations.target_of(workload.key)
+            nominated = [*nominations.competing_with(workload), *([(workload, own)] if own else [])]
+            self.recorder.decided(workload, node, message, nominated)
 
     def _record_changes(self) -> None:
         if self.recorder is not None:
