@@ -111,6 +111,6 @@ def test_a_running_scheduler_exports_audit_results(kube_server, cluster):
     assert gauges(running)["bayplan_audit_passed"].labels == {"profile": "scs-0214-v2"}
     cluster.patch("nodes", "node-2", {"metadata": {"labels": {HOST: "hv-0"}}})
     cluster.wait_for(lambda: gauges(running)["bayplan_audit_passed"].value == 0)
-    assert gauges(running)["bayplan_audit_failures"].value == 0
+    assert gauges(running)["bayplan_audit_failures_total"].value == 0
     running.stop()
     assert "Traceback" not in running.log_tail()

@@ -23,8 +23,9 @@ def value(text, name):
     return float(line.split()[1])
 
 
-@pytest.mark.parametrize(("old", "new"), DEPRECATED_NAMES.items())
-async def test_the_deprecated_name_has_the_value_of_the_new_one(text, old, new):
+@pytest.mark.parametrize("old", ["bayplan_sleepers_asked", "bayplan_missed_wakeups_total", "bayplan_events_dropped"])
+async def test_the_deprecated_name_has_the_value_of_the_new_one(text, old):
+    new = DEPRECATED_NAMES[old]
     assert value(text, old) == value(text, new)
     assert f"# HELP {old} Deprecated, use {new} instead." in text
 

@@ -214,3 +214,25 @@ def test_on_a_full_disk_only_the_recording_ends(monkeypatch):
     assert said == ["the recording ends here: No space left on device"]
     assert recorder._lines.empty()
     assert file.closed
+
+
+async def test_a_pod_that_takes_the_node_reserved_for_it_does_so_again(tmp_path):
+    """Another node, which has more room by then, would be chosen without the nomination."""
+    cluster = Simulation(reserve_after=30.0)
+    for name, cpu in (("one", "4"), ("two", "8")):
+        cluster.add_node(name, cpu=cpu)
+        cluster.add_pod(f"on-{name}", cpu=cpu, node=name)
+    stop = begin_recording(cluster)
+    cluster.add_pod("large", cpu="3")
+    await cluster.settle(30)
+    cluster.add_pod("part", cpu="1", node="one")
+    for name in ("on-one", "on-two"):
+        cluster.remove_pod(name)
+    await cluster.settle(5)
+    assert cluster.where()["large"] == "one"
+    path = tmp_path / "decisions.jsonl"
+    path.write_bytes(stop())
+    done = replay(path, "-o", "json")
+    assert done.exit_code == 0, done.output
+    assert [row["again"] for row in json.loads(done.stdout)["decisions"]] == ["", "one"]
+    assert "one  fits" in replay(path, "--explain", 2).stdout, "it need not fit beside itself"

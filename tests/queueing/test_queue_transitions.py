@@ -23,7 +23,12 @@ class QueueTransitions:
         self.cluster = SmallCluster(one=4, two=4)
         self.plain = PlainQueue(0.5, 3.0)
         self.queue = SchedulingQueue(
-            self.cluster.index, self.cluster, lambda: self.plain.now, initial_backoff=0.5, max_backoff=3.0
+            self.cluster.index,
+            self.cluster,
+            lambda: self.plain.now,
+            initial_backoff=0.5,
+            max_backoff=3.0,
+            reserve_after=3.0,
         )
         self.attempting = {}  # the class of each pod that was requeued by a change and whose attempt is not over
         self.serial = 0
@@ -34,8 +39,9 @@ class QueueTransitions:
                 *(self.add, self.update, self.delete, self.activate, self.clear_nomination),
                 *(self.pop, self.end_attempt, self.attempt_breaks, self.end_binding),
                 *(self.wait, self.resize_node, self.place_another, self.requeue_schedulable, self.sweep),
+                *(self.reserve, self.end_reservation),
             ),
-            (3, 3, 1, 1, 1, 5, 5, 1, 1, 3, 1, 2, 2, 1),
+            (3, 3, 1, 1, 1, 5, 5, 1, 1, 3, 1, 2, 2, 1, 2, 1),
         )
         transition()
 
@@ -72,6 +78,7 @@ class QueueTransitions:
         change = self.chance.choice(
             (
                 {"created": "later"},  # of no interest to a decision
+                {"labels": {"turn": self.chance.choice("ab")}},
                 {"priority": self.chance.choice((0, 10))},
                 {"needs": pod("", self.chance.randint(1, 4)).needs},
                 {"gates": ()},
@@ -82,10 +89,10 @@ class QueueTransitions:
         )
         workload = msgspec.structs.replace(pending.workload, **change)
         stage, was_popped = plain.stage, plain.is_popped
-        changes_class = class_of(workload) != class_of(pending.workload)
+        decides_alike = decided_by(workload) == decided_by(pending.workload)
         self.queue.update(pending, workload)
         self.plain.update(pending.key, workload)
-        if changes_class or plain.stage != stage:
+        if not decides_alike or plain.stage != stage:
             self.attempting.pop(pending.key, None)
         if was_popped and not plain.is_popped:
             self.late_results(pending)
@@ -129,6 +136,7 @@ class QueueTransitions:
                 self.nominate(workload, node)
             self.queue.add_unschedulable_if_not_present(pending, nominated=bool(node))
             self.plain.fail(pending.key)
+            self.queue.reservations.wait(pending, self.plain.now, is_short=self.chance.random() < 0.9)
         self.attempting.pop(pending.key, None)
 
     def nominate(self, workload, node):
@@ -176,6 +184,20 @@ class QueueTransitions:
         if pending is not None:
             self.queue.clear_nomination(pending.key)
             self.plain.set_node(pending.key, "")
+
+    # Reservations
+
+    def reserve(self):
+        waited = self.queue.reservations.next_candidate(self.plain.now)
+        if waited is not None and not self.plain.node_of(waited.pending.key):
+            node = self.chance.choice(NODES)
+            self.queue.reserve(waited.pending, node)
+            self.plain.set_node(waited.pending.key, node)
+
+    def end_reservation(self):
+        for held in self.queue.reservations.to_check(self.plain.now):
+            self.queue.clear_nomination(held.pending.key)
+            self.plain.set_node(held.pending.key, "")
 
     # Changes
 
@@ -241,6 +263,21 @@ class QueueTransitions:
         assert {workload.key: node for workload, node in nominations.all()} == dict(plain.nominated)
         assert not any(nominations.victims_of(key) for key in queue.pods if not nominations.target_of(key))
 
+        self.check_reservations()
+
+    def check_reservations(self):
+        """Only a pod that could still be placed has one, and its node is nominated."""
+        reservations, unplaced = self.queue.reservations, {}
+        for one in self.plain.pods:
+            if one.stage in ("active", "backoff", "unschedulable"):
+                unplaced[one.workload.key] = self.queue.pods[one.workload.key]
+        assert len(reservations) <= 1
+        for known in (reservations._held, reservations._waiting):
+            assert all(unplaced[key] is one.pending for key, one in known.items())
+        assert not reservations._held.keys() & reservations._waiting.keys()
+        for key, held in reservations._held.items():
+            assert self.queue.nominations.target_of(key) == held.node
+
     def check_pod(self, plain, pending):
         """The pod is in the set of its stage alone, with the times and attempts of the reference."""
         queue = self.queue
@@ -255,6 +292,10 @@ class QueueTransitions:
 
 def class_of(workload):
     return workload.needs, workload.priority
+
+
+def decided_by(workload):
+    return workload.labels, workload.needs, workload.priority
 
 
 @settings(max_examples=60, deadline=None)

@@ -152,20 +152,92 @@ def test_a_pod_that_was_tried_before_it_was_held_back_keeps_its_time():
     [
         ({"created": "later"}, QueueStage.UNSCHEDULABLE),
         ({"started": "later"}, QueueStage.UNSCHEDULABLE),
-        ({"labels": {"app": "web"}}, QueueStage.ACTIVE),
-        ({"needs": pod("", 2).needs}, QueueStage.ACTIVE),
-        ({"priority": 1}, QueueStage.ACTIVE),
-        ({"unplaceable": "it is left to another scheduler"}, QueueStage.ACTIVE),
+        ({"labels": {"app": "web"}}, QueueStage.BACKOFF),
+        ({"needs": pod("", 2).needs}, QueueStage.BACKOFF),
+        ({"priority": 1}, QueueStage.BACKOFF),
+        ({"unplaceable": "it is left to another scheduler"}, QueueStage.BACKOFF),
         ({"gates": ("later",)}, QueueStage.GATED),
         ({"terminating": True}, QueueStage.GATED),
     ],
 )
-def test_a_change_that_a_decision_reads_makes_a_pod_active(change, stage):
+def test_a_change_that_a_decision_reads_has_an_unschedulable_pod_retried_after_its_backoff(change, stage):
     queue = Queue()
     pending = queue.fail("web")
+    queue.now = 0.5
     queue.change(pending, **change)
     assert pending.stage is stage
     assert (pending.key in queue._unschedulable) == (stage is QueueStage.UNSCHEDULABLE)
+    assert queue.tried() == []
+    queue.now = 1.0
+    assert queue.tried() == (["web"] if stage is QueueStage.BACKOFF else [])
+
+
+def test_a_changed_pod_whose_backoff_is_over_is_active_at_once():
+    queue = Queue()
+    pending = queue.fail("web")
+    queue.now = 1.0
+    queue.change(pending, labels={"app": "web"})
+    assert (pending.stage, pending.queued) == (QueueStage.ACTIVE, 1.0)
+
+
+def test_however_often_a_label_changes_the_backoff_is_kept():
+    """Otherwise a tenant who changes a label again and again would have a pod tried without end."""
+    queue = Queue()
+    pending = queue.put("web", cpu=5)
+    tried = []
+    for tenths in range(300):
+        queue.now = tenths / 10
+        queue.change(pending, labels={"turn": str(tenths)})
+        if queue.pop() is pending:
+            tried.append(queue.now)
+            queue.add_unschedulable_if_not_present(pending)
+    assert tried == [0.0, 1.0, 3.0, 7.0, 15.0, 25.0]
+
+
+def test_a_pod_in_backoff_is_tried_when_it_ends_as_it_was_changed_meanwhile():
+    queue = Queue()
+    pending = queue.put("web")
+    queue.pop()
+    queue.requeue(pending)
+    queue.put("other", at=1.5)
+    queue.change(pending, priority=10)
+    assert (pending.stage, queue.ready_at()) == (QueueStage.BACKOFF, 1.0)
+    assert queue.tried() == ["web", "other"]
+
+
+def test_an_active_pod_keeps_its_place_when_it_changes():
+    queue = Queue()
+    first, second = queue.put("first"), queue.put("second")
+    queue.put("third", at=1.0)
+    queue.change(first, labels={"app": "web"})
+    queue.change(second, priority=10)
+    assert queue.tried() == ["second", "first", "third"]
+    queue = Queue()
+    first, _ = queue.put("first"), queue.put("important", at=1.0, priority=10)
+    queue.put("late", at=2.0, priority=10)
+    queue.change(first, priority=10)
+    assert queue.tried() == ["first", "important", "late"], "by age, whatever its priority was before"
+
+
+def test_a_pod_that_changes_during_its_attempt_is_tried_again_after_its_backoff():
+    queue = Queue()
+    pending = queue.put("web", cpu=5)
+    queue.pop()
+    queue.change(pending, needs=pod("", 2).needs)
+    queue.add_unschedulable_if_not_present(pending)  # as it was before
+    assert pending.stage is QueueStage.BACKOFF
+    assert queue.ready_at() == 1.0
+
+
+def test_a_pod_that_was_tried_before_it_was_held_back_keeps_its_backoff():
+    queue = Queue()
+    pending = queue.fail("web")
+    queue.change(pending, terminating=True)
+    queue.now = 0.5
+    queue.change(pending, terminating=False)
+    assert queue.tried() == []
+    queue.now = 1.0
+    assert queue.tried() == ["web"]
 
 
 def test_a_change_of_the_index_requeues_the_pods_that_fit_now():

@@ -65,9 +65,21 @@ class PlainQueue:
             if pod.stage != "gated":
                 self._enter(pod, "gated")
             return
-        if pod.stage == "gated" or (before.needs, before.priority) != (workload.needs, workload.priority):
-            if pod.stage == "gated" and pod.attempts == 0:
+        if pod.stage == "gated":
+            if pod.attempts == 0:
                 pod.since = self.now
+            self.retry_changed(pod)
+        elif (before.labels, before.needs, before.priority) != (workload.labels, workload.needs, workload.priority):
+            if pod.stage == "active" and not pod.is_popped:
+                if before.priority != workload.priority:
+                    self._enter(pod, "active")
+            elif pod.stage != "backoff":
+                self.retry_changed(pod)
+
+    def retry_changed(self, pod):
+        if pod.attempts and pod.tried + self.backoff_of(pod) > self.now:
+            self.back_off(pod.workload.key)
+        else:
             pod.queued = self.now
             self._enter(pod, "active")
 
@@ -103,11 +115,14 @@ class PlainQueue:
 
     def back_off(self, key):
         pod = self.find(key)
+        pod.ends = max(self.now, pod.tried + self.backoff_of(pod))
+        self._enter(pod, "backoff")
+
+    def backoff_of(self, pod):
         backoff = self.initial_backoff
         for _ in range(pod.attempts - 1):
             backoff = min(2 * backoff, self.max_backoff)
-        pod.ends = max(self.now, pod.tried + backoff)
-        self._enter(pod, "backoff")
+        return backoff
 
     def nominate(self, workload, node):
         """The keys of the pods that lose the node."""

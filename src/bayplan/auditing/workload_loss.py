@@ -10,26 +10,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
-import numpy as np
 
 from bayplan.auditing.survivability import BELOW_NEED, DOWN, FailureEvent, effect
 from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.engine import equivalence, filtering
 from bayplan.engine.engine import Engine
-from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fixes as what_would_fit
+from bayplan.explaining import shortages
 from bayplan.explaining.fixes import Fix
-from bayplan.indexing.capacity import PODS
+from bayplan.explaining.shortages import Amounts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT, SpreadContext
-from bayplan.model import quantities
 from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing import place_pods, recreating
 from bayplan.placing.place_pods import PodPlacement
-from bayplan.rules.resources_fit import ResourcesFit
 
-Amounts = tuple[tuple[str, int], ...]  # resource → amount, cpu in thousandths
 MAX_UNRANKED_REPLICAS = (
     8  # of one equivalence class, up to which evaluating all nodes for each is cheaper than ranking them
 )
@@ -136,7 +132,7 @@ def simulate_loss(
                 placed.append((workload.key, found.target))
             else:
                 stranded.append(stranded_pod(found, engine, with_fixes=len(stranded) < max_fixes))
-                shortage.update(_requests(workload))
+                shortage.update(shortages.requests_of(workload))
         still = [one.group.name for one in broken if _below_need(one, index)]
     names = tuple(one.group.name for one in broken)
     return Loss(event, tuple(gone), tuple(placed), tuple(stranded), names, tuple(still), tuple(shortage.items()))
@@ -152,17 +148,7 @@ def is_pinned_to_node(workload: Workload) -> bool:
 
 def missing_text(stranded: StrandedPod) -> str:
     """`500m cpu and 1Gi memory on n3`; empty if no node lacks only resources."""
-    return f"{amounts_text(stranded.missing)} on {stranded.nearest}" if stranded.missing else ""
-
-
-def amounts_text(amounts: Amounts) -> str:
-    """`500m cpu and 2 pod slots`."""
-    return " and ".join(
-        f"{amount} pod slot{'s'[: amount != 1]}"
-        if resource == PODS
-        else f"{quantities.show(resource, amount)} {resource}"
-        for resource, amount in amounts
-    )
+    return f"{shortages.amounts_text(stranded.missing)} on {stranded.nearest}" if stranded.missing else ""
 
 
 def _remove_nodes(
@@ -187,40 +173,12 @@ def stranded_pod(failed: PodPlacement, engine: Engine, *, with_fixes: bool = Fal
     workload = failed.workload
     if workload.gates:
         return StrandedPod(workload.key, failed.message)
-    nearest, missing = _smallest_shortage(filtering.run(workload, engine), workload, engine.index)
+    verdicts = filtering.run(workload, engine)
+    admitted = shortages.admitted_but_for_resources(verdicts, engine.index)
+    requests = shortages.counted_requests(workload, verdicts)
+    nearest, missing = shortages.smallest_shortage(admitted, requests, engine.index)
     fixes = what_would_fit.find_fixes(workload, engine) if with_fixes else []
     return StrandedPod(workload.key, failed.message, nearest, missing, fixes)
-
-
-def _smallest_shortage(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, Amounts]:
-    """The node that lacks only resources and lacks the least of the requests, and how much it lacks."""
-    if verdicts.pre_filter_rejection is not None:
-        return "", ()
-    lacks_only_resources = index.slots.alive.copy()
-    if verdicts.excluded is not None:
-        lacks_only_resources &= ~verdicts.excluded
-    for one in verdicts.results:
-        rejected = one.rejected()
-        if rejected is not None and not isinstance(one.rule, ResourcesFit):
-            lacks_only_resources &= ~rejected
-    slots = np.flatnonzero(lacks_only_resources)
-    if not len(slots):
-        return "", ()
-    requests, capacity = _requests(workload), index.capacity
-    rows = [capacity.row(resource) for resource in requests]
-    requested = np.array(list(requests.values()), np.int64)[:, None]
-    free = capacity.allocatable[rows][:, slots] - capacity.requested[rows][:, slots]
-    short = np.maximum(requested - free, 0)  # (n_resources, n_slots)
-    # Fractions of the request make resources comparable; the name breaks ties.
-    worst = (short / np.maximum(requested, 1)).sum(axis=0)
-    names = {index.slots.at(int(slots[i])).name: int(i) for i in np.flatnonzero(worst == worst.min())}
-    nearest, best = min(names.items())
-    found = zip(requests, np.take(short, best, axis=1).tolist(), strict=True)
-    return nearest, tuple((resource, amount) for resource, amount in found if amount)
-
-
-def _requests(workload: Workload) -> dict[str, int]:
-    return {**{r: amount for r, amount in workload.needs.requests.amounts if amount}, PODS: 1}
 
 
 def _below_need(one: ReplicaGroup, index: PlacementIndex) -> bool:

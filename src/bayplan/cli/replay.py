@@ -112,8 +112,10 @@ def _explained(recording: Recording, number: int, output: str, file: str) -> str
     for decision in recording.decisions():
         if decision.decision == number:
             engine = _engine(recording, decision.workload.scheduler_name)
-            with nominations.with_nominated_pods(decision.nominated, recording.index):
-                found = explain(decision.workload, engine)
+            workload = decision.workload
+            others = [(other, target) for other, target in decision.nominated if other.key != workload.key]
+            with nominations.with_nominated_pods(others, recording.index):
+                found = explain(workload, engine)
             if output in ("json", "yaml"):
                 return versioned.written(explanations.document(found), output)
             return explanations.text(found)

@@ -113,6 +113,26 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             "no limit.",
         ),
         commands.Option(
+            "--reserve-after",
+            metavar="TIME",
+            type=value_types.Duration(),
+            default="0s",
+            show_default=True,
+            heading=_SCHEDULER,
+            help="Reserve a node for a pod that has been unschedulable for nothing but resources for this long: "
+            "pods of lower or equal priority leave the node's resources to it. Nothing is evicted for it. The "
+            "reservation ends after ten times as long. 0s for no reservations.",
+        ),
+        commands.Option(
+            "--max-reservations",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            metavar="N",
+            heading=_SCHEDULER,
+            help="Maximum number of nodes reserved at once, if --reserve-after is set.",
+        ),
+        commands.Option(
             "--record",
             metavar="FILE",
             type=click.Path(dir_okay=False),
@@ -208,6 +228,8 @@ def run(
     kube_api_qps: float,
     kube_api_burst: int,
     max_pod_constraints: int,
+    reserve_after: str,
+    max_reservations: int,
     record: str | None,
     leader_elect: bool,
     leader_elect_resource_namespace: str,
@@ -259,6 +281,8 @@ def run(
         quota=webhook_options.webhook,
         max_pod_constraints=max_pod_constraints,
         names_other_namespaces=name_other_namespaces,
+        reserve_after=value_types.seconds(reserve_after),
+        max_reservations=max_reservations,
     )
     profiles = {name: options.configured_rules(name) for name in scheduler_name or (DEFAULT_SCHEDULER_NAME,)}
     connection = cluster.open(qps=kube_api_qps, burst=kube_api_burst)

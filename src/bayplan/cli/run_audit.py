@@ -58,15 +58,7 @@ async def opened(
         yield
         return
     latest = LatestAudit()
-    from bayplan.writing import audit_formats
-
-    for name, (text, labels) in audit_formats.GAUGES.items():
-        running.add_gauge(name, text, functools.partial(latest.samples_of, name), labels)
-    running.add_gauge(
-        "bayplan_audit_failures", "Audits that ended with an error.", lambda: [((), float(latest.failed))]
-    )
-    text = "When the last audit finished."
-    running.add_gauge("bayplan_audit_finished_timestamp_seconds", text, lambda: [((), latest.finished_at)])
+    add_metrics(running, latest)
     task = asyncio.create_task(_repeat(options, cluster, latest))
     try:
         yield
@@ -74,6 +66,18 @@ async def opened(
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+def add_metrics(running: RunningScheduler, latest: LatestAudit) -> None:
+    """Add the metrics of the last audit to those of the scheduler."""
+    from bayplan.writing import audit_formats
+
+    for name, (text, labels) in audit_formats.GAUGES.items():
+        running.metrics.gauge(name, text, functools.partial(latest.samples_of, name), labels)
+    text = "When the last audit finished."
+    running.metrics.gauge("bayplan_audit_finished_timestamp_seconds", text, lambda: [((), latest.finished_at)])
+    text = "Number of audits that ended with an error."
+    running.metrics.counter("bayplan_audit_failures", text, lambda: [((), float(latest.failed))])
 
 
 async def _repeat(options: PeriodicAuditOptions, cluster: ConnectionOptions, latest: LatestAudit) -> None:

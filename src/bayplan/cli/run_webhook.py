@@ -147,7 +147,7 @@ def _add_counters(running: RunningScheduler, server: WebhookServer) -> None:
             server.server.closed,
         ),
     ):
-        running.add_counter(name, text, functools.partial(_samples, counts), ("cause",))
+        running.metrics.counter(name, text, functools.partial(_samples, counts), ("cause",))
 
 
 def _samples(counts: Mapping[str, int]) -> Iterable[tuple[tuple[str, ...], float]]:

@@ -19,6 +19,7 @@ from bayplan.model import timestamps
 from bayplan.model.reasons import Mask
 
 FREE_ROW = -1  # the slot of a row that is free
+TIED_CONTROLLERS = ("DaemonSet", "Node")  # of daemons and mirror pods
 NOT_STARTED = np.iinfo(np.int64).max  # later than any start time
 
 Rows = NDArray[np.intp]
@@ -27,6 +28,7 @@ Rows = NDArray[np.intp]
 class PodTable:
     """
     All arrays have one entry per row. `started` is in nanoseconds; `rank` is a hash of seed and name, for ties.
+    `tied_to_node` marks daemons and mirror pods, which run as long as their node does.
 
     `amounts` has shape (n_resources, n_rows), its resources in the order of the index's capacity. `class_id` is the id
     of the workload's class; rows with the same `labelling` have the same namespace and labels: see `labellings`.
@@ -39,6 +41,7 @@ class PodTable:
         self.started: NDArray[np.int64] = np.zeros(0, np.int64)
         self.rank: NDArray[np.int64] = np.zeros(0, np.int64)
         self.has_ports: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self.tied_to_node: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.amounts: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self.class_id: NDArray[np.int64] = np.zeros(0, np.int64)
         self.labelling: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -99,8 +102,10 @@ class PodTable:
         self.amend(record)
 
     def amend(self, record: PlacedWorkload) -> None:
-        """Update a workload of which nothing but the start time has changed."""
+        """Update a workload of which nothing but the start time and the controller has changed."""
         if record.row >= 0:
+            controller = record.workload.controller
+            self.tied_to_node[record.row] = controller is not None and controller.kind in TIED_CONTROLLERS
             self._unsorted.add(record.slots[0])
             started = record.workload.started
             self.started[record.row] = timestamps.nanoseconds(started) if started else NOT_STARTED
@@ -145,6 +150,7 @@ class PodTable:
         self.started = grown(self.started, size)
         self.rank = grown(self.rank, size)
         self.has_ports = grown(self.has_ports, size)
+        self.tied_to_node = grown(self.tied_to_node, size)
         self.class_id = grown(self.class_id, size)
         self.labelling = grown(self.labelling, size)
         self.amounts = grown(self.amounts, size)

@@ -62,7 +62,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     `election` is None for a single replica without leader election; `record` is the file to record into, empty for
     none. `scheduler` is the KubeSchedulerConfiguration of the rules, which recordings repeat. `enforcement` is None if
     execution-time rules are not enforced. With `quota`, the limits of the quota are watched. With
-    `names_other_namespaces`, events and explanations about a pod name pods of other namespaces.
+    `names_other_namespaces`, events and explanations about a pod name pods of other namespaces. `reserve_after` is how
+    long a pod must have been unschedulable before a node is reserved for it, 0 for never.
     """
 
     identity: str
@@ -82,6 +83,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     initial_backoff: float = 1.0
     max_backoff: float = 10.0
     max_pod_constraints: int = MAX_CONSTRAINTS
+    reserve_after: float = 0.0
+    max_reservations: int = 1
 
 
 class SchedulerAssembly:
@@ -110,6 +113,8 @@ class SchedulerAssembly:
             clock,
             initial_backoff=settings.initial_backoff,
             max_backoff=settings.max_backoff,
+            reserve_after=settings.reserve_after,
+            max_reservations=settings.max_reservations,
             on_pending=activity.set,
         )
         self._volume_waits = VolumeWaits()
@@ -144,7 +149,7 @@ class SchedulerAssembly:
             self.enforcement = Enforcement(
                 context, next(iter(self.engines.values())), settings.enforcement, dry_run=dry_run
             )
-        self._add_gauges()
+        self._add_metrics()
 
     def change_handler(self, resource: Resource) -> Callable[[], None]:
         """Return what to call after an object of this resource has changed."""
@@ -174,13 +179,16 @@ class SchedulerAssembly:
     def _record_decision(self, workload: Workload, node: str, message: str) -> None:
         if self.recorder is not None:
             self.recorder.changed()
-            self.recorder.decided(workload, node, message, self.state.queue.nominations.competing_with(workload))
+            nominations = self.state.queue.nominations
+            own = nominations.target_of(workload.key)
+            nominated = [*nominations.competing_with(workload), *([(workload, own)] if own else [])]
+            self.recorder.decided(workload, node, message, nominated)
 
     def _record_changes(self) -> None:
         if self.recorder is not None:
             self.recorder.changed()
 
-    def _add_gauges(self) -> None:
+    def _add_metrics(self) -> None:
         state, events = self.state, self.events
         self.metrics.gauge(
             "scheduler_pending_pods",
@@ -198,10 +206,15 @@ class SchedulerAssembly:
             ],
             ("type",),
         )
-        self.metrics.gauge(
+        self.metrics.counter(
             "bayplan_events_dropped",
             "Number of Events that were not written to the API server.",
             lambda: [((), float(events.dropped))],
+        )
+        self.metrics.gauge(
+            "bayplan_reservations",
+            "Number of nodes that are reserved for pods which have been unschedulable for long.",
+            lambda: [((), float(len(state.queue.reservations)))],
         )
         self.metrics.counter(
             "bayplan_requeue_evaluations",

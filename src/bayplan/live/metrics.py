@@ -1,5 +1,6 @@
 """
 The metrics of the scheduler: under kube-scheduler's names where the meaning is the same, else under names of ours.
+What only rises is a counter, and its name ends in `_total`.
 
 Values that another part keeps are read when the metrics are collected, so nothing is counted twice.
 """
@@ -20,6 +21,12 @@ SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 DEPRECATED_NAMES = {
     "bayplan_sleepers_asked": "bayplan_requeue_evaluations_total",
     "bayplan_missed_wakeups_total": "bayplan_missed_requeues_total",
+    "bayplan_events_dropped": "bayplan_events_dropped_total",
+    "bayplan_watch_lists": "bayplan_watch_lists_total",
+    "bayplan_watch_relists": "bayplan_watch_relists_total",
+    "bayplan_watch_restarts": "bayplan_watch_restarts_total",
+    "bayplan_watch_events": "bayplan_watch_events_total",
+    "bayplan_audit_failures": "bayplan_audit_failures_total",
 }
 
 Reading = Callable[[], Iterable[tuple[tuple[str, ...], float]]]  # label values and value of each sample

@@ -55,6 +55,8 @@ class PreemptionEvaluator:
             # Victims that terminate already need no deletion.
             to_delete = tuple(victim for victim in victims if not victim.terminating)
             return PreemptionAttempt(found.message, found.target, to_delete, displaced)
+        if queue.reservations.node_of(workload.key):
+            return PreemptionAttempt(found.message)  # its nomination waits for no victims
         if found.clears_nomination and (queue.nominations.target_of(workload.key) or workload.nominated_target):
             queue.clear_nomination(workload.key)
             return PreemptionAttempt(found.message, "")

@@ -32,7 +32,7 @@ from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
 from bayplan.live.cluster_writer import ApiServerWriter, DryRunWriter
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.explain_endpoint import ExplainEndpoint
-from bayplan.live.metrics import Reading
+from bayplan.live.metrics import Metrics, Reading
 from bayplan.mapping import pods
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.profiles import RulesByScheduler
@@ -83,7 +83,7 @@ class RunningScheduler:
         self.scheduling = asyncio.Event()
         self.synced = False
         self.ports: list[int] = []
-        self._add_gauges()
+        self._add_metrics()
 
     @property
     def state(self) -> ClusterState:
@@ -99,13 +99,10 @@ class RunningScheduler:
         if self.enforcement is not None:
             self.enforcement.switch(on=not self.enforcement.on)
 
-    def add_gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
-        """Add a gauge of another part of this process to /metrics."""
-        self._parts.metrics.gauge(name, text, reading, labels)
-
-    def add_counter(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
-        """Add a counter of another part of this process to /metrics, where `_total` is added to its name."""
-        self._parts.metrics.counter(name, text, reading, labels)
+    @property
+    def metrics(self) -> Metrics:
+        """The metrics at /metrics, to which other parts of this process add theirs."""
+        return self._parts.metrics
 
     def observe_review(self, path: str, allowed: bool, seconds: float) -> None:
         """Count an admission review that the webhook in this process has answered."""
@@ -276,14 +273,13 @@ class RunningScheduler:
             message = f"cannot be written: {error.strerror or error}"
             raise InputError(Fault(message, file=self._settings.record)) from None
 
-    def _add_gauges(self) -> None:
-        gauge = self._parts.metrics.gauge
-        gauge(
+    def _add_metrics(self) -> None:
+        self.metrics.gauge(
             "bayplan_leading",
             "1 while this replica is the leader and may write, else 0.",
             lambda: [((), float(self.synced and self._may_write()))],
         )
-        gauge(
+        self.metrics.gauge(
             "bayplan_nodes_set_aside",
             "Number of nodes on which nothing is placed, because they or a pod on them cannot be read.",
             lambda: [((), float(len(self.state.nodes_set_aside)))],
@@ -300,7 +296,7 @@ class RunningScheduler:
             ),
         )
         for name, text, read in counts:
-            gauge(name, text, self._by_resource(read), ("resource",))
+            self.metrics.counter(name, text, self._by_resource(read), ("resource",))
 
     def _by_resource(self, read: Callable[[Reflector[Any]], int]) -> Reading:
         return lambda: [((str(one.resource),), float(read(one))) for one in self._reflectors]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from bayplan.live import conditions, deciding
+from bayplan.live import conditions, deciding, reserving
 from bayplan.live.binding import Binder, InFlightBinds, VolumeBinder
 from bayplan.live.cluster_writer import PodRef
 from bayplan.live.conditions import ConditionWriter
@@ -22,11 +22,13 @@ from bayplan.live.deciding import Diagnosis
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE
 from bayplan.live.pod_evaluator import Engines
 from bayplan.live.preemption import PreemptionAttempt, PreemptionEvaluator
+from bayplan.live.reserving import NodeReserver, ReservationChange
 from bayplan.model.workloads import Workload
 from bayplan.queueing.pending_pod import PendingPod, QueueStage
 
 MAX_STEP_SECONDS = 0.008  # of scheduling, before other tasks run
 MAX_REQUEUE_SECONDS = 0.004  # of a step, for evaluating unschedulable pods
+MAX_RESERVE_SECONDS = 0.002  # of a step, for finding nodes to reserve
 REST_FACTOR = 4  # what takes long gets a fifth of the time while other pods are waiting
 IDLE_POLL_SECONDS = 0.05  # between two checks whether a busy task has begun to wait for its volumes
 SWEEP_INTERVAL_SECONDS = 300.0
@@ -62,12 +64,13 @@ class Scheduler:
         self._volumes = volumes
         self._binds_in_flight = binds_in_flight
         self._preemptor = preemptor
+        self._reserver = NodeReserver(context, engines)
         self._on_decision, self._on_step = on_decision, on_step
         self._tasks: set[asyncio.Task[None]] = set()
         self._conditions = ConditionWriter(context.writer, context.state.queue.is_unplaced)
         self._activity = activity
         self._last_sweep = self._clock()
-        self._no_large_before = self._no_requeue_before = 0.0
+        self._no_large_before = self._no_requeue_before = self._no_reserve_before = 0.0
         self.longest_step = 0.0  # seconds of processor time of this thread
         self._failure: BaseException | None = None
 
@@ -98,6 +101,7 @@ class Scheduler:
         began, thread_began = self._clock(), time.thread_time()
         self._on_step()
         self._requeue_unschedulable(began)
+        self._reserve_nodes()
         worked = self._queue.has_candidates
         while not self._binds_in_flight.is_full and (pending := self._next_pod()) is not None:
             tried = self._clock()
@@ -115,17 +119,24 @@ class Scheduler:
         return self._queue.pop(large=self._clock() >= self._no_large_before)
 
     async def _wait(self) -> None:
-        """Wait for activity, the end of a backoff or the next sweep."""
-        until = self._last_sweep + SWEEP_INTERVAL_SECONDS
-        next_retry = self._queue.ready_at()
-        if next_retry is not None and not self._binds_in_flight.is_full:
-            until = min(until, next_retry)
+        """Wait for activity, or for the time when something is due."""
+        until = self.next_at()
         # Every answer to a bind ends such a wait, and `asyncio.timeout` takes three times as long as a timer.
         timer = asyncio.get_running_loop().call_later(max(until - self._clock(), 0.0), self._activity.set)
         try:
             await self._activity.wait()
         finally:
             timer.cancel()
+
+    def next_at(self) -> float:
+        """When the next backoff ends, a reservation is due or the next sweep is."""
+        times = [self._last_sweep + SWEEP_INTERVAL_SECONDS]
+        next_retry, next_reservation = self._queue.ready_at(), self._queue.reservations.next_at()
+        if next_retry is not None and not self._binds_in_flight.is_full:
+            times.append(next_retry)
+        if next_reservation is not None:
+            times.append(max(next_reservation, self._no_reserve_before))
+        return min(times)
 
     def _requeue_unschedulable(self, now: float) -> None:
         def out_of_time() -> bool:
@@ -144,6 +155,25 @@ class Scheduler:
         for pending in self._queue.sweep(out_of_time):
             self._metrics.missed_requeues.inc()
             log.error("requeued by the sweep, not by a change", extra={"pod": pending.key})
+
+    def _reserve_nodes(self) -> None:
+        if not self._queue.reservations.after:
+            return
+        began = self._clock()
+        if began < self._no_reserve_before:
+            return
+        for change in self._reserver.run(lambda: self._clock() - began >= MAX_RESERVE_SECONDS):
+            self._report_reservation(change)
+        self._no_reserve_before = began + (self._clock() - began) * REST_FACTOR
+
+    def _report_reservation(self, change: ReservationChange) -> None:
+        self._events.record(PodRef.of(change.pending.workload), change.reason, change.note, action="Scheduling")
+        message = change.pending.message
+        if change.ended_node:
+            message = message.removesuffix(f" {reserving.sentence(change.ended_node)}")
+        if change.node:
+            message = f"{message} {reserving.sentence(change.node)}"
+        self._update_condition(change.pending, message, conditions.UNSCHEDULABLE, nominated=change.node)
 
     # One pod
 
@@ -186,7 +216,8 @@ class Scheduler:
         self, pending: PendingPod, diagnosis: Diagnosis, attempt: PreemptionAttempt, began: float
     ) -> None:
         workload = pending.workload
-        message = " ".join(part for part in (diagnosis.message, attempt.message) if part)
+        reserved = self._reserver.note(workload.key)
+        message = " ".join(part for part in (diagnosis.message, attempt.message, reserved) if part)
         self._metrics.observe_attempt(UNSCHEDULABLE, workload.scheduler_name, self._clock() - began)
         log.debug("unschedulable", extra={"pod": pending.key, "message_text": message})
         self._on_decision(workload, "", message)
@@ -198,6 +229,7 @@ class Scheduler:
         if attempt.victims or attempt.displaced:
             self._start_task(self._preemptor.carry_out(workload, attempt))
         self._queue.add_unschedulable_if_not_present(pending, nominated=bool(attempt.nominated))
+        self._reserver.attempt_failed(pending)
 
     def _handle_internal_error(self, pending: PendingPod) -> None:
         """Report that the scheduler, not the pod, is at fault, and retry later."""

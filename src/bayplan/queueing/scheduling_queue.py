@@ -17,6 +17,7 @@ from bayplan.queueing.evaluator import Evaluator
 from bayplan.queueing.nominations import Nominations
 from bayplan.queueing.pending_pod import PendingPod, QueueStage, decides_alike, is_held_back
 from bayplan.queueing.pod_heap import PodHeap
+from bayplan.queueing.reservations import Reservations
 from bayplan.queueing.unschedulable_pods import OutOfTime, UnschedulablePods
 
 
@@ -26,7 +27,8 @@ class SchedulingQueue:
 
     A pod that is popped stays in the active stage until the result of its attempt is known: `assumed`,
     `add_unschedulable_if_not_present` or `requeue`. `sizes` counts the pods of each stage. `nominations` changes only
-    here. `clock` counts seconds. `on_pending` is called when a report or a failed write may have made a pod ready.
+    here, and a pod with a reservation is nominated to its node. `clock` counts seconds. `on_pending` is called when a
+    report or a failed write may have made a pod ready.
     """
 
     def __init__(
@@ -37,11 +39,14 @@ class SchedulingQueue:
         *,
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
+        reserve_after: float = 0.0,
+        max_reservations: int = 1,
         on_pending: Callable[[], None] = lambda: None,
     ) -> None:
         self.pods: dict[WorkloadKey, PendingPod] = {}
         self.sizes: Counter[QueueStage] = Counter()
         self.nominations = Nominations()
+        self.reservations = Reservations(reserve_after, max_reservations)
         self._initial_backoff, self._max_backoff = initial_backoff, max_backoff
         self._clock, self._on_pending = clock, on_pending
         self._active: PodHeap[tuple[int, float]] = PodHeap()
@@ -76,19 +81,31 @@ class SchedulingQueue:
         self._on_pending()
 
     def update(self, pending: PendingPod, workload: Workload) -> None:
-        """Change a pod that is not being bound. It becomes active if its gates are gone or a decision may change."""
+        """
+        Change a pod that is not being bound.
+
+        It keeps its backoff and its place, as in kube-scheduler's PriorityQueue.Update: a tenant may change the labels
+        of a pod as often as it likes. An unschedulable pod is retried if a decision may change, and one that was held
+        back if it no longer is.
+        """
         assert self.is_unplaced(pending), "a pod that is being bound does not change its stage"
         before, pending.workload = pending.workload, workload
         self._adopt_nomination(workload, before)
         if is_held_back(workload):
             self._unschedulable.remove(pending.key)
+            self.reservations.forget(pending.key)
             self._move(pending, QueueStage.GATED)
-        elif pending.stage is QueueStage.GATED or not decides_alike(before, workload):
+        elif pending.stage is QueueStage.GATED:
+            if not pending.attempts:
+                pending.since = self._clock()  # it could not be scheduled before
+            self._activate_or_back_off(pending)
+        elif not decides_alike(before, workload):
             self._unschedulable.remove(pending.key)
-            now = self._clock()
-            if pending.stage is QueueStage.GATED and not pending.attempts:
-                pending.since = now  # it could not be scheduled before
-            self._activate(pending, now)
+            if pending in self._heap_of(pending):
+                if before.priority != workload.priority:
+                    self._activate(pending, pending.queued)
+            elif pending.stage is not QueueStage.BACKOFF:
+                self._activate_or_back_off(pending)
         self._on_pending()
 
     def delete(self, key: WorkloadKey) -> PendingPod | None:
@@ -98,6 +115,7 @@ class SchedulingQueue:
         if pending is not None:
             self.sizes[pending.stage] -= 1
             self._leave_order(pending)
+        self.reservations.forget(key)
         self.clear_nomination(key)
         return pending
 
@@ -127,6 +145,7 @@ class SchedulingQueue:
         """Note that the popped pod is placed and is being bound: the next one of its class may be schedulable too."""
         assert self._is_in_flight(pending), "only a popped pod is placed"
         self._move(pending, QueueStage.BINDING)
+        self.reservations.forget(pending.key)
         self._unschedulable.placed(pending.workload)
 
     def done(self, pending: PendingPod) -> None:
@@ -203,14 +222,21 @@ class SchedulingQueue:
         for other in displaced:
             self.clear_nomination(other.key)
             self.activate(other.key, other.uid)  # it may fit another node, or preempt pods there
+        self.reservations.release(workload.key, self._clock())  # the victims leave sooner
         self._nominate(workload, target)
         self.nominations.note_victims(workload.key, victims)
         return displaced
 
+    def reserve(self, pending: PendingPod, target: str) -> None:
+        """Reserve a node, to which no other pod is nominated, for an unschedulable pod that has waited for it."""
+        self._nominate(pending.workload, target)
+        self.reservations.hold(pending, target, self._clock())
+
     def clear_nomination(self, key: WorkloadKey) -> None:
-        """Clear the nomination of a pod, if it has one. Other pods may then use the room."""
+        """Clear the nomination of a pod, if it has one, and with it a reservation. Other pods may then use the room."""
         if self.nominations.target_of(key):
             self.nominations.remove(key)
+            self.reservations.release(key, self._clock())
             self._unschedulable.mark_all_for_retry()
 
     def _nominate(self, workload: Workload, target: str) -> None:
@@ -260,6 +286,14 @@ class SchedulingQueue:
         self._move(pending, QueueStage.ACTIVE)
         pending.queued = since
         self._heap_of(pending).push(pending, (-pending.workload.priority, since))
+
+    def _activate_or_back_off(self, pending: PendingPod) -> None:
+        """Retry a pod that has changed: at once if its backoff is over or it was never tried."""
+        now = self._clock()
+        if pending.attempts and pending.tried + self._backoff(pending) > now:
+            self._back_off(pending)
+        else:
+            self._activate(pending, now)
 
     def _back_off(self, pending: PendingPod) -> None:
         """Retry a pod when the backoff since its last attempt is over, which may be at once."""

@@ -63,7 +63,11 @@ class Recorder:
                 self._put_change(change)
 
     def decided(self, workload: Workload, node: str, message: str, nominated: Sequence[tuple[Workload, str]]) -> None:
-        """Write a decision, with the nominated pods that it reserved room for; the change that adds its pod follows."""
+        """
+        Write a decision; the change that adds its pod follows.
+
+        `nominated` are the nominated pods that it left room for, and the pod itself if it is nominated.
+        """
         self._n_decisions += 1
         self._put(
             {

@@ -10,7 +10,8 @@ import msgspec
 from bayplan.auditing.survivability import Blast, GroupTolerance, LevelReport
 from bayplan.auditing.survival import Aftermath, LevelSurvival, Survival
 from bayplan.auditing.workload_groups import Workloads, by_namespace
-from bayplan.auditing.workload_loss import Amounts, Loss, StrandedPod, missing_text
+from bayplan.auditing.workload_loss import Loss, StrandedPod, missing_text
+from bayplan.explaining.shortages import Amounts
 from bayplan.model import quantities
 from bayplan.writing.tables import Table
 

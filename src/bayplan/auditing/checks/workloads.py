@@ -20,7 +20,7 @@ from bayplan.auditing.outcomes import (
     workloads_text,
 )
 from bayplan.auditing.workload_groups import BUDGET
-from bayplan.auditing.workload_loss import amounts_text
+from bayplan.explaining import shortages
 
 # fd-n1-workloads-LEVEL: no group of at least two replicas is lost with one domain of the level.
 
@@ -129,7 +129,7 @@ def _room(level: str) -> Callable[[AuditFacts], CheckOutcome]:
             worst, n = stranding[0], len(stranding[0].stranded)
             message = f"losing {level} {worst.event.domain} leaves {n} pod{'s'[: n != 1]} unschedulable"
             others = f"; {len(stranding)} of {len(losses)} {PLURALS[level]} leave at least one"
-            fix = f"add room for {amounts_text(worst.shortage)}"
+            fix = f"add room for {shortages.amounts_text(worst.shortage)}"
             return CheckOutcome(BROKEN, message + others, tuple(sorted(worst.event.nodes)), OBSERVED, fix)
         unlabelled = tuple(node.name for node in facts.layout.nodes if not node.at(level))
         if unlabelled:
