@@ -132,8 +132,10 @@ def required_values(term: PeerTerm) -> RequiredValues:
     found: dict[str, tuple[str, ...] | None] = {}
     for key, values in _requirements(term):
         known = found.get(key)
-        if known is None or (values is not None and len(values) < len(known)):
+        if known is None:
             found[key] = values
+        elif values is not None and values is not known:
+            found[key] = tuple([value for value in known if value in values])
     return found
 
 

@@ -78,6 +78,8 @@ def disjoint(term: PeerTerm, is_common: IsCommon) -> list[PeerTerm]:
             groups = [common, rare] if rare else []
         if len(groups) > 1 and len(found) * len(groups) <= MAX_SUMMANDS:
             found = [allowed.narrowed(one, values) for one in found for values in groups]
+            # Where the parts of a conjunction are about the same key, many of their combinations match nothing.
+            found = [one for one in found if () not in required_values(one).values()] or [term]
     return found
 
 
