@@ -129,10 +129,11 @@ def test_rows_and_labellings_are_reused(index):
     assert pod_table.in_order().tolist() == []
 
 
-def test_a_resource_that_is_first_requested_later_gets_a_row(index):
+def test_a_resource_that_is_first_offered_later_gets_a_row(index):
     index.add(pod("plain"), "a")
     pod_table = index.pod_table
     index.add(pod("gpu", needs=Needs(requests=Requests((("example.com/gpu", 2),)))), "a")
+    index.add_target(Target(name="with-gpu", labels={}, allocatable=(("example.com/gpu", 4),)))
     row, resource = index.records["d/gpu"].row, index.capacity.rows["example.com/gpu"]
     assert pod_table.amounts[resource, row] == 2
     assert pod_table.amounts[resource, index.records["d/plain"].row] == 0

@@ -257,7 +257,7 @@ class EvaluationCache:
     def _renew_state(self, found: AnyEvaluation) -> bool:
         """Prepare the state again if it depends on what has changed; returns whether it was."""
         index, rule, owner_rules = self._index, found.rule, self._index.peer_index.owner_rules
-        is_stale = found.targets_generation != index.targets_generation and rule.prepared_for_targets
+        is_stale = found.targets_generation != index.targets_generation and rule.is_outdated(found.state, index)
         if not is_stale and found.owners_generation != owner_rules.generation and rule.prepared_for_owners:
             changed = owner_rules.changed_since(found.owners_generation)
             is_stale = changed is None or any(rule.concerns(found.state, term, index) for term in changed)

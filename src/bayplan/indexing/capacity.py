@@ -59,6 +59,12 @@ class Capacity:
         """The row of a resource; it may be another one once a target offers the resource."""
         return self.rows.get(resource, UNOFFERED_ROW)
 
+    def requested_of(self, resource: str, slot: int) -> int:
+        """What the workloads on a target request of a resource, offered or not."""
+        if resource in self.rows:
+            return self.requested_at[self.rows[resource]][slot]
+        return self._unoffered.get(resource, {}).get(slot, 0)
+
     def put(self, slot: int, target: Target) -> list[int]:
         """Enter what a target offers; returns the slots of workloads that request what nobody has offered so far."""
         self.allocatable[:, slot] = 0

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.indexing.capacity import UNOFFERED_ROW
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model.reasons import Scores
@@ -56,7 +57,6 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
     arguments_type = BalancedAllocationArguments
     arguments: BalancedAllocationArguments
     follows_requests = True
-    prepared_for_targets = True  # which may offer a resource for the first time
     reads_template_only = True
 
     def part(self, workload: Workload, index: PlacementIndex) -> Amounts | None:
@@ -69,6 +69,10 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
 
     def prepare(self, part: Amounts, index: PlacementIndex) -> BalancedAllocationState:
         return tuple((index.capacity.row(resource), amount) for resource, amount in part)
+
+    def is_outdated(self, state: BalancedAllocationState, index: PlacementIndex) -> bool:
+        del index
+        return any(row == UNOFFERED_ROW for row, _ in state)
 
     def score(self, state: BalancedAllocationState, index: PlacementIndex, at: At) -> Scores:
         """kube-scheduler 1.36: how the balance changes with the pod, `UNCHANGED` if it does not."""

@@ -83,7 +83,7 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
 
     `bits` are the bits of the code by resource. `fitted` are (row, amount, bit) of those that any target offers,
     `scored` (whether unset requests count, row, amount, weight). `unoffered` is the code of what no target offers, 0 if
-    there is none.
+    there is none. `n_rows` is the number of resources that targets offered at that time.
     """
 
     amounts: tuple[tuple[str, int], ...]
@@ -91,6 +91,7 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
     fitted: tuple[tuple[int, int, int], ...]
     unoffered: int
     scored: tuple[tuple[bool, int, int, int], ...]
+    n_rows: int
 
 
 class ResourcesFit(Rule[Requests, ResourcesFitState]):
@@ -101,7 +102,6 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
     arguments_type = ResourcesFitArguments
     arguments: ResourcesFitArguments
     follows_requests = True
-    prepared_for_targets = True  # which may offer a resource for the first time
     reads_template_only = True
     documented = (
         DocumentedReason(
@@ -151,7 +151,10 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
             for resource, weight in self.strategy.resources
             if resource in NATIVE or requested.get(resource)
         )
-        return ResourcesFitState(part.amounts, tuple(bits), tuple(fitted), unoffered, scored)
+        return ResourcesFitState(part.amounts, tuple(bits), tuple(fitted), unoffered, scored, len(index.capacity.rows))
+
+    def is_outdated(self, state: ResourcesFitState, index: PlacementIndex) -> bool:
+        return state.n_rows != len(index.capacity.rows)
 
     def reject(self, state: ResourcesFitState, index: PlacementIndex, at: At) -> Codes:
         """Bit 0: no capacity for one more pod; others: too little of the resource is free; bit 62: or exists."""
@@ -430,7 +433,7 @@ def _read_strategy(written: Mapping[str, Any]) -> ScoringStrategy:
 
 def _remedies_for_shortage(resource: str, requested: int, slot: int, index: PlacementIndex) -> Alternatives:
     row, name = index.capacity.row(resource), index.slots.at(slot).name
-    left = int(index.capacity.allocatable[row, slot] - index.capacity.requested[row, slot])
+    left = int(index.capacity.allocatable[row, slot]) - index.capacity.requested_of(resource, slot)
     free, missing = max(left, 0), requested - left
     amount = quantities.show(resource, missing)
     what = "a place for one more pod" if resource == PODS and missing == 1 else f"{amount} {resource}"

@@ -171,6 +171,11 @@ class Rule(ABC, Generic[Part, State]):
         del state, index
         return None
 
+    def is_outdated(self, state: State, index: PlacementIndex) -> bool:
+        """Whether the state must be prepared again after changes of targets."""
+        del state, index
+        return self.prepared_for_targets
+
     def concerns(self, state: State, term: PeerTerm, index: PlacementIndex) -> bool:
         """Whether the state depends on a term that came to the placed workloads, or left them."""
         del state, term, index
