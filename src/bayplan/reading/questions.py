@@ -6,7 +6,8 @@ Does not answer them, except those of `decide admission`, which need no index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -17,7 +18,6 @@ from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, disruption_budgets, pods, targets
 from bayplan.mapping.bindings import LabelKeys
-from bayplan.model import timestamps
 from bayplan.model.semantics import PRESETS, Semantics, for_fleets
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_bindings
@@ -90,15 +90,28 @@ def pod_situation_of(question: PodQuestion) -> PodSituation:
     for namespace in question.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     spread_context = _objects(question.objects, index)
-    for node in question.nodes:
-        index.add_target(targets.target_of_node(node))
-    for pod in question.pods:
+    for position, node in enumerate(question.nodes):
+        with _faults_at(f"nodes[{position}]"):
+            index.add_target(targets.target_of_node(node))
+    for position, pod in enumerate(question.pods):
         if pod.spec.node_name and pod.status.phase not in pods.FINISHED:
-            index.add(pods.workload_of(pod, spread_context), pod.spec.node_name)
-    workload = pods.workload_of(question.pod, spread_context)
+            with _faults_at(f"pods[{position}]"):
+                index.add(pods.workload_of(pod, spread_context), pod.spec.node_name)
+    with _faults_at("pod"):
+        workload = pods.workload_of(question.pod, spread_context)
     workload = msgspec.structs.replace(workload, requested_target=question.pod.spec.node_name)
     profile = scheduler_config.profile_of(question.options.config, workload.scheduler_name)
     return PodSituation(index, workload, profile, spread_context)
+
+
+@contextmanager
+def _faults_at(path: str) -> Iterator[None]:
+    """Faults in the block are of the object at this path of the question."""
+    try:
+        yield
+    except InputError as error:
+        found = [Fault(f.message, path=f"{path}.{f.path}" if f.path else path) for f in error.faults]
+        raise InputError(found) from None
 
 
 def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.SpreadContext:
@@ -158,8 +171,9 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
         if resource.get("kind") == "Namespace":
             metadata = resource.get("metadata") or {}
             index.set_namespace(metadata.get("name") or "", metadata.get("labels") or {})
-    for member in question.clusters:
-        index.add_target(targets.target_of_cluster(member))
+    for position, member in enumerate(question.clusters):
+        with _faults_at(f"clusters[{position}]"):
+            index.add_target(targets.target_of_cluster(member))
     binding = question.binding
     own = {
         (
@@ -168,11 +182,13 @@ def fleet_situation_of(question: FleetQuestion) -> FleetSituation:
         ),
         (binding.metadata.namespace, binding.metadata.name),
     }
-    for other in question.bindings:
+    for position, other in enumerate(question.bindings):
         if (other.metadata.namespace, other.metadata.name) not in own:
-            workload = bindings.workload_of(other, templates.get(_template_of(other)), context)
-            place_bindings.put_on(index, workload, bindings.shares_of(other), bindings.draining_from(other))
-    return FleetSituation(index, bindings.workload_of(binding, templates.get(_template_of(binding)), context))
+            with _faults_at(f"bindings[{position}]"):
+                workload = bindings.workload_of(other, templates.get(_template_of(other)), context)
+                place_bindings.put_on(index, workload, bindings.shares_of(other), bindings.draining_from(other))
+    with _faults_at("binding"):
+        return FleetSituation(index, bindings.workload_of(binding, templates.get(_template_of(binding)), context))
 
 
 def _check_placements_and_resources(question: FleetQuestion) -> None:
@@ -221,11 +237,13 @@ class PreemptionSituation(msgspec.Struct):
 
 def preemption_situation_of(question: PodQuestion) -> PreemptionSituation:
     """As for `decide pods`, with PodDisruptionBudgets; pending pods count if they are nominated."""
-    _check_times(question)
     situation = pod_situation_of(question)
     budgets = _decoded_objects(question.objects, kinds.held_in("disruption_budgets")).disruption_budgets
-    pending = [pod for pod in question.pods if not pod.spec.node_name and pod.status.phase not in pods.FINISHED]
-    workloads = [pods.workload_of(pod, situation.spread_context) for pod in pending]
+    workloads = []
+    for position, pod in enumerate(question.pods):
+        if not pod.spec.node_name and pod.status.phase not in pods.FINISHED:
+            with _faults_at(f"pods[{position}]"):
+                workloads.append(pods.workload_of(pod, situation.spread_context))
     return PreemptionSituation(
         situation.index,
         situation.workload,
@@ -233,14 +251,6 @@ def preemption_situation_of(question: PodQuestion) -> PreemptionSituation:
         DisruptionBudgets(map(disruption_budgets.budget_of, budgets)),
         [(workload, workload.nominated_target) for workload in workloads],
     )
-
-
-def _check_times(question: PodQuestion) -> None:
-    for i, pod in enumerate(question.pods):
-        try:
-            timestamps.nanoseconds(pod.status.start_time or "1970-01-01T00:00:00Z")
-        except timestamps.TimestampError as error:
-            raise InputError(f"pods[{i}].status.startTime: {error}") from None
 
 
 class AdmissionQuestion(msgspec.Struct):
