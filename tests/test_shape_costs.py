@@ -26,7 +26,8 @@ from bayplan.indexing.term_lookup import TermGroup
 from bayplan.model.terms import PeerTerm
 from bayplan.rules import profiles
 
-N_TARGETS, N_FEW, N_MANY, N_PENDING = 60, 120, 960, 40
+# Already the few are of so many apps that what their terms name in common is counted once for all of them.
+N_TARGETS, N_FEW, N_MANY, N_PENDING = 60, 240, 1920, 40
 COUNTED = {
     "terms compared": [(PeerTerm, "matches")],
     "groups of terms": [(TermGroup, "find")],
