@@ -62,7 +62,7 @@ class Capacity:
     def requested_of(self, resource: str, slot: int) -> int:
         """What the workloads on a target request of a resource, offered or not."""
         if resource in self.rows:
-            return self.requested_at[self.rows[resource]][slot]
+            return int(self.requested_at[self.rows[resource]][slot])
         return self._unoffered.get(resource, {}).get(slot, 0)
 
     def put(self, slot: int, target: Target) -> list[int]:
