@@ -3,11 +3,13 @@
 import pathlib
 import re
 import time
+from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bayplan.cli import run_audit
+from bayplan.cli import run_audit, run_webhook
 from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.kube_api.access import Access, ConnectOptions
 from bayplan.kube_api.connection import Connection
@@ -34,6 +36,9 @@ async def families():
     for number, reflector in enumerate(running._reflectors):
         reflector.lists, reflector.relists, reflector.restarts, reflector.events = range(number, number + 4)
     run_audit.add_metrics(running, latest)
+    counts = Counter(limit=1)
+    endpoint, server = SimpleNamespace(shed=counts, refused=counts), SimpleNamespace(closed=counts)
+    run_webhook.add_counters(running, SimpleNamespace(endpoint=endpoint, server=server))
     text = running.metrics.text().decode()
     return re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE), list(text_string_to_metric_families(text))
 

@@ -112,7 +112,7 @@ async def test_a_cleared_nomination_retries_the_pods_that_it_kept_away():
     cluster.delete, bind = never_ends, cluster.bind
 
     async def answered_before_the_watch(pod, node):
-        report, cluster.report = cluster.report, lambda _name: None
+        report, cluster.report = cluster.report, lambda *_names: None
         await bind(pod, node)
         cluster.report = report
 

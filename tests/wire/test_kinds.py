@@ -242,7 +242,7 @@ DISPATCHING = {
     "watching/resources.py",  # how a change of a watched object changes the state
 }
 OTHER_WORDS = {"validating/resources.py"}  # what a ResourceQuota counts has the names of resources
-URL_PATHS = {"webhook/manifests.py", "webhook/serving.py"}  # paths of reviews have the names of lists
+URL_PATHS = {"webhook/serving.py"}  # paths of reviews have the names of lists
 TABLES = (ast.Dict, ast.Set, ast.Tuple, ast.List, ast.Match, ast.BinOp)
 
 

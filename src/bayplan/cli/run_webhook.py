@@ -124,12 +124,13 @@ async def opened(
         SchedulerView(running, connection),
         running.observe_review,
     ) as server:
-        _add_counters(running, server)
+        add_counters(running, server)
         log.info("webhook", extra={"address": f"{webhook.host}:{webhook.port}"})
         yield
 
 
-def _add_counters(running: RunningScheduler, server: WebhookServer) -> None:
+def add_counters(running: RunningScheduler, server: WebhookServer) -> None:
+    """Add what the limits of the webhook have done to the metrics of the scheduler."""
     for name, text, counts in (
         (
             "bayplan_admission_reviews_shed",

@@ -105,7 +105,9 @@ class Capacity:
                 total = self._bounded("requested", row, slot, total, sign * amount)
             requested[slot] = total
         for resource, amount in requests.counted:
-            row = rows[resource]  # cpu and memory
+            row = rows.get(resource)
+            if row is None:
+                continue  # it is cpu and memory that have defaults
             requested = self.nonzero_requested_at[row]
             total = requested[slot] + sign * amount
             if not -MAX_SUM <= total <= MAX_SUM or self._exact:

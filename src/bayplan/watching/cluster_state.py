@@ -18,7 +18,7 @@ from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pod_size, pods, storage, targets
 from bayplan.mapping.pods import DEFAULT_NAMESPACE, SpreadContext
-from bayplan.model import timestamps
+from bayplan.model import quantities, timestamps
 from bayplan.model.labels import Selector
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -206,7 +206,8 @@ class ClusterState:
             workload = pods.workload_of(_without_constraints(pod), self.spread_context.current)
             text = TOO_MANY_CONSTRAINTS.format(n=n, most=self._max_constraints)
             return msgspec.structs.replace(workload, unplaceable=text)
-        workload = _checked(pods.workload_of(pod, self.spread_context.current))
+        _check_requests(pod)
+        workload = pods.workload_of(pod, self.spread_context.current)
         if not pod.spec.resource_claims:
             return workload
         return msgspec.structs.replace(workload, unplaceable=RESOURCE_CLAIMS_UNSUPPORTED)
@@ -300,18 +301,20 @@ def _key_of(pod: Pod) -> WorkloadKey:
 
 
 def _bound_workload(pod: Pod) -> Workload:
-    workload = _checked(pods.workload_of(pod))
+    _check_requests(pod)
+    workload = pods.workload_of(pod)
     if workload.started:
         timestamps.nanoseconds(workload.started)  # raises for what the index could not compare
     return workload
 
 
-def _checked(workload: Workload) -> Workload:
-    """The workload, if the index can count it. An API server lets no negative request pass: it would make room."""
-    for resource, amount in workload.needs.requests.amounts:
-        if amount < 0:
-            raise InputError(f"requests of {resource}: expected 0 or more, got {amount}")
-    return workload
+def _check_requests(pod: Pod) -> None:
+    """An API server lets no negative request pass: it would make room."""
+    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+        requests = container.resources.requests if container.resources is not None else None
+        for resource, written in (requests or {}).items():
+            if quantities.parse(written) < 0:
+                raise InputError(f"requests of {resource}: expected 0 or more, got {written}")
 
 
 def _target_of(node: Node) -> Target:
