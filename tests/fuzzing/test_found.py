@@ -3,7 +3,9 @@
 import json
 
 import pytest
+import yaml
 
+from bayplan.writing import versioned
 from fuzzing import running
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
@@ -96,6 +98,30 @@ FILES = [
 @pytest.mark.parametrize(("arguments", "text", "expected"), FILES, ids=range(len(FILES)))
 def test_a_file(arguments, text, expected):
     check(arguments, text, expected, code=2 if expected else 0)
+
+
+def test_a_node_with_room_for_any_number():
+    node = {**NODE, "status": {"allocatable": {"pods": "9" * 40}}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "a", "image": "b"}]},
+    }
+    check(
+        "place -f doc --replicas max",
+        f"{json.dumps(node)}\n{json.dumps(pod)}",
+        "counted up to 5000, more may fit",
+        code=0,
+    )
+
+
+@pytest.mark.parametrize("unsafe", ["\x7f", "\x85", "\x9b31m", "\u202e", "\ufeff"])
+def test_yaml_escapes_what_a_terminal_would_obey(unsafe):
+    content = {f"k{unsafe}": f"a {unsafe} b", "long": f"{'word ' * 60}{unsafe} end", "list": [f"{unsafe}\n{unsafe}"]}
+    written = versioned.as_yaml(content)
+    assert unsafe[0] not in written
+    assert yaml.safe_load(written) == content
 
 
 def test_a_lease_at_the_end_of_time():

@@ -17,7 +17,9 @@ from bayplan.model.workloads import Workload
 from bayplan.rules.placeable import GATED
 
 EngineOf = Callable[[Workload], Engine]  # of the scheduler that the workload names
-MAX_REPLICAS = 1_000_000  # more than any cluster holds: any number of a workload without needs fits
+# More than any node or cluster holds: a node may offer any number of places to workloads without needs.
+MAX_REPLICAS_PER_NODE = 5_000
+MAX_REPLICAS = 1_000_000
 
 
 class PodPlacement(msgspec.Struct, frozen=True):
@@ -102,9 +104,10 @@ def how_many_more_of_each(
 def how_many_more(workload: Workload, engine: Engine, most: int | None) -> RemainingCapacity:
     """Place copies of the workload until one does not fit or `most` are placed; the index is left as it was."""
     placed: list[str] = []
-    message = ""
+    limit = min(MAX_REPLICAS, MAX_REPLICAS_PER_NODE * max(1, len(engine.index.slots.by_name)))
+    message = f"counted up to {limit}, more may fit" if most is None else ""
     with engine.index.tentatively():
-        while len(placed) < (MAX_REPLICAS if most is None else most):
+        while len(placed) < (limit if most is None else most):
             copy = msgspec.structs.replace(workload, name=f"{workload.name}-copy-{len(placed)}", uid="")
             placement = place(copy, engine)
             if not placement.target:

@@ -27,7 +27,11 @@ def as_json(content: Mapping[str, Any]) -> str:
 
 def safe_json(encoded: bytes) -> str:
     """JSON with the characters escaped that a terminal would obey."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
+    return _escaped(encoded.decode())
+
+
+def _escaped(text: str) -> str:
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def json_line(content: Any) -> bytes:
@@ -41,16 +45,16 @@ def as_yaml(content: Mapping[str, Any]) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Quotes text that another parser reads as a number."""
+        """Quotes text that another parser reads as a number, and text that has to be escaped."""
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        style = '"' if _NUMBERLIKE.fullmatch(value) else None
+        style = '"' if _NUMBERLIKE.fullmatch(value) or _UNSAFE.search(value) else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
     Dumper.ignore_aliases = lambda *_: True  # type: ignore[method-assign]
     plain = msgspec.to_builtins(content)
-    return str(yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
+    return _escaped(str(yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)))
 
 
 def written(content: Mapping[str, Any], output: str) -> str:
