@@ -188,8 +188,11 @@ async def test_clear_deletes_objects_of_all_kinds(kube_server, admin, namespace)
 
     kube_server.clear()
 
+    async def are_gone(resource):
+        return not await admin.items(resource)
+
     for resource in ("pods", "nodes", "persistentvolumeclaims"):
-        assert not await admin.items(resource)
+        await wait_for(lambda resource=resource: are_gone(resource))
     assert {"default", "kube-system"} <= {found["metadata"]["name"] for found in await admin.items("namespaces")}
     with pytest.raises(ApiError):
         await admin.get("namespaces", namespace)
