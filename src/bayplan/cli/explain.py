@@ -17,9 +17,9 @@ from bayplan.cli.console import Console
 from bayplan.errors import InputError
 
 if TYPE_CHECKING:
+    from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
     from bayplan.model.workloads import Workload, WorkloadKey
-    from bayplan.placing.place_pods import EngineOf
     from bayplan.reading.cluster import LoadedCluster
     from bayplan.reading.fleet import Fleet
 

@@ -18,10 +18,10 @@ from bayplan.cli.connection_options import CONNECTION, ConnectionOptions
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
+    from bayplan.engine.engine import EngineOf
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.mapping.bindings import LabelKeys
     from bayplan.model.workloads import Workload
-    from bayplan.placing.place_pods import EngineOf
     from bayplan.rules.rule import AnyRule
 
 DEFAULT_SCHEDULER = "default-scheduler"

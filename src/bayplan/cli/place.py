@@ -13,11 +13,12 @@ from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
+    from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
     from bayplan.placing.place_bindings import BindingPlacement
-    from bayplan.placing.place_pods import EngineOf, PodPlacement
+    from bayplan.placing.place_pods import PodPlacement
     from bayplan.writing.placements import FillResult
 
 MAX = "max"
