@@ -11,7 +11,7 @@ from bayplan.engine import equivalence, filtering
 from bayplan.engine.engine import Engine, EngineOf
 from bayplan.engine.equivalence import FitFailure
 from bayplan.explaining import fit_error
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.placeable import GATED
 
 # More than any node or cluster holds: a node may offer any number of places to workloads without needs.
@@ -20,13 +20,18 @@ MAX_REPLICAS = 1_000_000
 
 
 class PodPlacement(msgspec.Struct, frozen=True):
-    """Where one workload is placed; `target` is empty if no target is feasible: see `message` and `reasons`."""
+    """
+    Where one workload is placed; `target` is empty if no target is feasible: see `message` and `reasons`.
+
+    `victims` are the pods that it preempts for that.
+    """
 
     workload: Workload
     target: str = ""
     total: int = 0
     message: str = ""
     reasons: dict[str, int] = {}
+    victims: tuple[WorkloadKey, ...] = ()
 
 
 class RemainingCapacity(msgspec.Struct, frozen=True):
@@ -45,12 +50,17 @@ def place_all(pending: Iterable[Workload], engine_of: EngineOf) -> Iterator[PodP
 def place(workload: Workload, engine: Engine, *, ranked: bool = True) -> PodPlacement:
     """Decide where one workload is placed and, if a target fits, add it to the index. `ranked` as in `choose`."""
     if workload.gates:
-        return PodPlacement(workload, message=f"{GATED.text}: {', '.join(workload.gates)}")
+        return gated(workload)
     slot, total = schedule_pod.choose(workload, engine, ranked=ranked)
     if slot >= 0:
         return PodPlacement(workload, schedule_pod.assume(engine.index, workload, slot), total)
     failure = fit_failure_of(workload, engine)
     return PodPlacement(workload, message=failure.message, reasons=failure.reasons)
+
+
+def gated(workload: Workload) -> PodPlacement:
+    """The placement of a pod with scheduling gates: none."""
+    return PodPlacement(workload, message=f"{GATED.text}: {', '.join(workload.gates)}")
 
 
 def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:

@@ -27,9 +27,10 @@ MAX_NOMINATED_PODS_SEARCHED = 4  # per evaluation of an equivalence class, to ke
 class PodEvaluator:
     """The `Evaluator` of the scheduling queue, by the engines of the profiles."""
 
-    def __init__(self, engine_of: EngineOf, budgets: DisruptionBudgets) -> None:
+    def __init__(self, engine_of: EngineOf, budgets: DisruptionBudgets, *, preempts: bool = True) -> None:
         self._engine_of = engine_of
         self._budgets = budgets
+        self._preempts = preempts
 
     def fits(self, workload: Workload, nominations: Nominations) -> bool:
         return deciding.choose(workload, self._engine_of(workload), nominations).slot >= 0
@@ -41,7 +42,11 @@ class PodEvaluator:
         self, equivalent: Mapping[WorkloadKey, PendingPod], nominations: Nominations
     ) -> PendingPod | None:
         sample = next(iter(equivalent.values())).workload
-        if not sample.preempts or not _has_lower_priority_pod(sample, self._engine_of(sample).index):
+        if (
+            not self._preempts
+            or not sample.preempts
+            or not _has_lower_priority_pod(sample, self._engine_of(sample).index)
+        ):
             return None
         # Pods without a nomination all have the same answer. Of the nominated ones a few are enough for one evaluation.
         without = (pending for key, pending in equivalent.items() if not nominations.target_of(key))
@@ -55,8 +60,13 @@ class PodEvaluator:
         """Whether the pod would preempt pods that are not its victims yet."""
         engine = self._engine_of(workload)
         found = preemption.preempt(workload, engine, self._budgets, nominations.all())
-        victims = {engine.index.records[key].workload.uid for key in found.victims}
+        victims = {evicted_id(engine.index.records[key].workload) for key in found.victims}
         return bool(found.target) and not victims <= nominations.victims_of(workload.key)
+
+
+def evicted_id(victim: Workload) -> str:
+    """What identifies a victim, so that it is not evicted twice: hand-written pods have no uid."""
+    return victim.uid or victim.key
 
 
 def _has_lower_priority_pod(workload: Workload, index: PlacementIndex) -> bool:
