@@ -93,7 +93,11 @@ def test_a_bare_victim_is_lost_and_one_that_fits_nowhere_stays_pending():
     found = scheduler([node("a")], running)
     found.add(pod("web", cpu=1000, priority=10))
     found.schedule()
-    assert placed(found) == {"web": "a", "managed": ""}
+    assert placed(found) == {"web": "a", "managed": "", "bare": ""}
+    assert found.placements["default/bare"].lost
+    assert (found.placements["default/bare"].preemptor, found.placements["default/bare"].preempted_from) == (
+        "default/web", "a",
+    )  # fmt: skip
     assert found.placements["default/managed"].message == "0/1 nodes are available: 1 Insufficient cpu."
     assert {one.victim.name: one.is_recreated for one in found.evictions} == {"bare": False, "managed": True}
 
@@ -120,7 +124,7 @@ def test_a_chain_of_preemptions_ends():
     found.add(pod("high", cpu=1000, priority=10))
     found.schedule()
     # The node of the lowest priority is freed first, so the one in the middle stays.
-    assert placed(found) == {"high": "b"}
+    assert placed(found) == {"high": "b", "low": ""}
     found.add(pod("higher", cpu=1000, priority=20))
     found.schedule()
     assert placed(found)["higher"] == "a"
@@ -229,7 +233,7 @@ def test_in_the_end_no_pending_pod_fits_and_nobody_is_overcommitted(pods, n_runn
         used[record.shares[0][0]] += dict(record.workload.needs.requests.amounts)["cpu"]
         assert key not in found.placements or found.placements[key].target == record.shares[0][0]
     assert max(used.values()) <= 1000 or n_running > 1
-    pending = [p.workload for p in found.placements.values() if not p.target]
+    pending = [p.workload for p in found.placements.values() if not p.target and not p.lost]
     lost = {one.victim.key for one in found.evictions if not one.is_recreated}
     assert {one.key for one in made} == index.records.keys() | {one.key for one in pending} | lost
     for one in pending:

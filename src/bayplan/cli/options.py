@@ -283,3 +283,4 @@ def output(*formats: str, **settings: Any) -> Option:
 
 
 EXIT_ZERO = Option("--exit-zero", is_flag=True, heading=_OUTPUT, help="Exit with code 0 even if the answer is no.")
+NO_PREEMPTION = Option("--no-preemption", is_flag=True, heading=_DECISIONS, help="Let no pod preempt others.")

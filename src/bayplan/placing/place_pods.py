@@ -23,7 +23,8 @@ class PodPlacement(msgspec.Struct, frozen=True):
     """
     Where one workload is placed; `target` is empty if no target is feasible: see `message` and `reasons`.
 
-    `victims` are the pods that it preempts for that.
+    `victims` are the pods that it preempts for that. A victim names its `preemptor` and the node where it ran
+    (`preempted_from`); it is `lost` if no controller creates it again.
     """
 
     workload: Workload
@@ -32,6 +33,9 @@ class PodPlacement(msgspec.Struct, frozen=True):
     message: str = ""
     reasons: dict[str, int] = {}
     victims: tuple[WorkloadKey, ...] = ()
+    preemptor: str = ""
+    preempted_from: str = ""
+    lost: bool = False
 
 
 class RemainingCapacity(msgspec.Struct, frozen=True):

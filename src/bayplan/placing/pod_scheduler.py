@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import nullcontext
+from typing import Any
 
 import msgspec
 
@@ -25,9 +26,9 @@ from bayplan.placing.place_pods import PodPlacement
 from bayplan.preempting import preemption
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.preempting.preemption import Preemption
-from bayplan.queueing import deciding, nominations
+from bayplan.queueing import deciding, nominations, pod_evaluator
 from bayplan.queueing.pending_pod import PendingPod
-from bayplan.queueing.pod_evaluator import PodEvaluator, evicted_id
+from bayplan.queueing.pod_evaluator import PodEvaluator
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.wire.pods import Pod
 
@@ -39,7 +40,7 @@ OnPreemption = Callable[[Workload, Preemption], None]  # called before the victi
 Recreate = Callable[[Workload], Workload | None]
 
 
-class Eviction(msgspec.Struct, frozen=True):
+class PreemptedPod(msgspec.Struct, frozen=True):
     """A running pod that was preempted; `is_recreated` if its controller creates it again."""
 
     victim: Workload
@@ -69,7 +70,7 @@ class PodScheduler:
         on_attempt: Callable[[], None] = lambda: None,
     ) -> None:
         self.placements: dict[WorkloadKey, PodPlacement] = {}
-        self.evictions: list[Eviction] = []
+        self.evictions: list[PreemptedPod] = []
         self._engine_of, self._index, self._recreate = engine_of, index, recreate
         self._preempts, self._on_preemption, self._on_attempt = preempts, on_preemption, on_attempt
         self._budgets = DisruptionBudgets(budgets)
@@ -79,7 +80,7 @@ class PodScheduler:
         self._futile: dict[Hashable, int] = {}  # no victims were found for pods of this class at that position
         self._victims: dict[WorkloadKey, tuple[WorkloadKey, ...]] = {}
         self._unplaced: dict[WorkloadKey, Workload] = {}  # tried, and no node is feasible
-        self._came_back: set[WorkloadKey] = set()
+        self._evicted: dict[WorkloadKey, PreemptedPod] = {}
 
     def add(self, workload: Workload) -> None:
         """Let a pod wait for a node."""
@@ -122,13 +123,11 @@ class PodScheduler:
             self._queue.assumed(pending)
             self._queue.done(pending)
             self._unplaced.pop(workload.key, None)
-            if workload.key in self._came_back:
+            if workload.key in self._evicted:
                 self._budgets.charge(workload, -1)
-                self._came_back.discard(workload.key)
-            victims = self._victims.pop(workload.key, ())
-            self.placements[workload.key] = PodPlacement(workload, target, choice.total, victims=victims)
+            self._record(workload, target, choice.total, victims=self._victims.pop(workload.key, ()))
             return
-        self.placements[workload.key] = PodPlacement(workload)
+        self._record(workload)
         self._unplaced[workload.key] = workload
         found = self._preemption_for(pending, engine)
         if found.target:
@@ -144,6 +143,8 @@ class PodScheduler:
         workload, nominated = pending.workload, self._queue.nominations
         if not self._preempts or pending.attempts > MAX_ATTEMPTS:
             return preemption.NOTHING
+        if not pod_evaluator.has_lower_priority_pod(workload, self._index):
+            return preemption.NOTHING
         equal = equivalence.signature(workload, self._index), workload.priority, workload.preempts
         key: Hashable = (equal, workload.scheduler_name, nominated.generation, nominated.target_of(workload.key))
         if self._futile.get(key) == self._index.journal.end:
@@ -157,18 +158,23 @@ class PodScheduler:
         """Nominate the pod and evict its victims: in the answer they are gone before anything else is decided."""
         self._on_preemption(workload, found)
         records = [self._index.records[key] for key in found.victims]
-        self._queue.nominate(workload, found.target, frozenset(evicted_id(one.workload) for one in records))
+        self._queue.nominate(
+            workload, found.target, frozenset(pod_evaluator.evicted_id(one.workload) for one in records)
+        )
         self._victims[workload.key] = (*self._victims.get(workload.key, ()), *found.victims)
         for record in records:
             victim, node = record.workload, record.shares[0][0]
             again = None if victim.terminating else self._recreate(victim)
             self._index.remove(victim.key)
             self._budgets.charge(victim, 1)
-            self.evictions.append(Eviction(victim, node, workload.key, again is not None))
+            eviction = PreemptedPod(victim, node, workload.key, again is not None)
+            self.evictions.append(eviction)
+            self._evicted[victim.key] = eviction
             self.placements.pop(victim.key, None)
             if again is not None:
-                self._came_back.add(again.key)
                 self.add(again)
+            elif not victim.terminating:
+                self._record(victim, lost=True)
 
     def _diagnose_unplaced(self) -> None:
         """Say why pods fit nowhere, in the cluster as it is now: it may have changed since they were tried."""
@@ -176,8 +182,13 @@ class PodScheduler:
             competing = self._queue.nominations.competing_with(workload)
             with nominations.with_nominated_pods(competing, self._index) if competing else nullcontext():
                 failure = place_pods.fit_failure_of(workload, self._engine_of(workload))
-            placement = PodPlacement(workload, message=failure.message, reasons=failure.reasons)
-            self.placements[workload.key] = placement
+            self._record(workload, message=failure.message, reasons=failure.reasons)
+
+    def _record(self, workload: Workload, target: str = "", total: int = 0, **further: Any) -> None:
+        evicted = self._evicted.get(workload.key)
+        if evicted is not None:
+            further |= {"preemptor": evicted.preemptor, "preempted_from": evicted.node}
+        self.placements[workload.key] = PodPlacement(workload, target, total, **further)
 
 
 def recreated_by_controller(index: PlacementIndex, context: SpreadContext) -> Recreate:

@@ -45,7 +45,7 @@ class PodEvaluator:
         if (
             not self._preempts
             or not sample.preempts
-            or not _has_lower_priority_pod(sample, self._engine_of(sample).index)
+            or not has_lower_priority_pod(sample, self._engine_of(sample).index)
         ):
             return None
         # Pods without a nomination all have the same answer. Of the nominated ones a few are enough for one evaluation.
@@ -69,6 +69,7 @@ def evicted_id(victim: Workload) -> str:
     return victim.uid or victim.key
 
 
-def _has_lower_priority_pod(workload: Workload, index: PlacementIndex) -> bool:
+def has_lower_priority_pod(workload: Workload, index: PlacementIndex) -> bool:
+    """Whether there is any pod that this one might preempt."""
     pod_table = index.pod_table
     return bool(((pod_table.slot != FREE_ROW) & (pod_table.priority < workload.priority)).any())

@@ -10,7 +10,7 @@ import html
 from collections.abc import Mapping, Sequence
 
 from bayplan.placing.place_pods import PodPlacement
-from bayplan.writing import tables
+from bayplan.writing import placements, tables
 from bayplan.writing.tables import Table
 
 _STYLE = """
@@ -63,7 +63,7 @@ def _row(placement: PodPlacement, *, explained: bool) -> str:
     return (
         f"<tr><td>{_safe(workload.namespace)}</td><td>{name}</td>{where}"
         f'<td class="number">{workload.priority}</td><td class="number">{score}</td>'
-        f"<td>{_safe(placement.message)}</td></tr>\n"
+        f"<td>{_safe(placements.message_of(placement))}</td></tr>\n"
     )
 
 
