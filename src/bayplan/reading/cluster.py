@@ -7,6 +7,7 @@ Controllers' missing pods are created first. Does not schedule anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import msgspec
 
@@ -25,24 +26,29 @@ from bayplan.validating import admission
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
 from bayplan.wire.kinds import Trait
+from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolumeClaim
 
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
 _MAX_NAMES_SHOWN = 3
+Found = TypeVar("Found", bound=ApiObject)
+Mapped = TypeVar("Mapped")
 
 
 class PodSink(msgspec.Struct, eq=False):
     """
     Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
 
-    `priority_class_of` has the priority classes of running pods that were written by hand, without a priority.
+    `priority_class_of` has the priority classes of running pods that were written by hand, without a priority;
+    `unplaceable` says of running pods that no API server checked what is wrong with them.
     """
 
     running: list[tuple[Workload, str]] = []
     pending: list[Pod] = []
     priority_class_of: dict[WorkloadKey, str] = {}
+    unplaceable: dict[WorkloadKey, str] = {}
 
     def __call__(self, pod: Pod) -> None:
         if pod.status.phase in pods.FINISHED:
@@ -52,6 +58,8 @@ class PodSink(msgspec.Struct, eq=False):
             return
         workload = pods.workload_of(pod)
         self.running.append((workload, pod.spec.node_name))
+        if workload.unplaceable:
+            self.unplaceable[workload.key] = workload.unplaceable
         if pod.spec.priority is None:
             self.priority_class_of[workload.key] = pod.spec.priority_class_name
 
@@ -126,21 +134,35 @@ def cluster_of(
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
     add_storage(inputs, index, created.claims, default_class=next((c.metadata.name for c in defaults), ""))
-    for node in inputs.nodes:
-        index.add_target(targets.target_of_node(node))
+    for node in _mapped(inputs, inputs.nodes, targets.target_of_node):
+        index.add_target(node)
     for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
         index.add(workload, target)
         if n_added % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
             progress(f"adding running pods to the index: {n_added} of {len(sink.running)}")
     pending: list[Workload] = []
-    for pod in (*sink.pending, *created.pods):
-        pending.append(pods.workload_of(pod, spread_context))
+    for workload in _mapped(inputs, (*sink.pending, *created.pods), lambda pod: pods.workload_of(pod, spread_context)):
+        pending.append(workload)
+        if workload.unplaceable:
+            sink.unplaceable[workload.key] = workload.unplaceable
         if len(pending) % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
             progress(f"reading what pods need: {len(pending)} of {len(sink.pending) + len(created.pods)}")
     pending.sort(key=queue_order)
+    budgets = list(_mapped(inputs, inputs.disruption_budgets, disruption_budgets.budget_of))
     notes = _notes(inputs, created, sink, index)
-    budgets = [disruption_budgets.budget_of(budget) for budget in inputs.disruption_budgets]
     return LoadedCluster(index, pending, spread_context, notes, budgets)
+
+
+def _mapped(inputs: DesiredState, objects: Iterable[Found], convert: Callable[[Found], Mapped]) -> Iterator[Mapped]:
+    """Each object converted; one of the state that cannot be is set aside."""
+    for one in objects:
+        try:
+            yield convert(one)
+        except InputError as error:
+            if not inputs.is_of_state(one):
+                raise
+            fault = error.faults[0]
+            inputs.set_aside.append(inputs.fault(one, fault.message, fault.path))
 
 
 def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = ()) -> pods.SpreadContext:
@@ -176,10 +198,9 @@ def add_storage(
     default_class: str = "",
 ) -> None:
     """Add all storage objects to the index; `claims` are further ones, `default_class` is that of claims without."""
-    for volume in state.volumes:
-        index.set_volume(volume.metadata.name, storage.volume_of(volume))
-    for written in (*state.claims, *claims):
-        claim = storage.claim_of(written, default_class)
+    for volume, name in _mapped(state, state.volumes, lambda one: (storage.volume_of(one), one.metadata.name)):
+        index.set_volume(name, volume)
+    for claim in _mapped(state, (*state.claims, *claims), lambda one: storage.claim_of(one, default_class)):
         index.set_claim(claim.key, claim)
     for storage_class in state.storage_classes:
         index.set_storage_class(storage_class.metadata.name, storage.storage_class_of(storage_class))
@@ -189,12 +210,12 @@ def add_storage(
         index.set_stored("attachments", attachment.metadata.name, storage.attachment_of(attachment))
     for driver in state.csi_drivers:
         index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
-    for space in state.storage_capacities:
-        index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
+    for space, meta in _mapped(state, state.storage_capacities, lambda one: (storage.space_of(one), one.metadata)):
+        index.set_stored("space", f"{meta.namespace}/{meta.name}", space)
 
 
 def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
-    notes = list(inputs.hints)
+    notes = [*inputs.hints, *inputs.state_notes(), *_unplaceable_notes(sink)]
     if created.pods:
         counted = "1 pod was" if len(created.pods) == 1 else f"{len(created.pods)} pods were"
         notes.append(f"{counted} created for controllers whose pods are not in the input")
@@ -213,3 +234,12 @@ def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, 
         listed = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))
         notes.append(f"ignored, because placements do not depend on them: {listed}")
     return notes
+
+
+def _unplaceable_notes(sink: PodSink) -> Iterator[str]:
+    """Pods of which something cannot be read; they would never be placed, and their terms are not known."""
+    for key, reason in list(sink.unplaceable.items())[:_MAX_NAMES_SHOWN]:
+        yield f"Pod {key} would not be placed again: {reason}"
+    n_more = len(sink.unplaceable) - _MAX_NAMES_SHOWN
+    if n_more > 0:
+        yield f"{n_more} more {'pod' if n_more == 1 else 'pods'} would not be placed again for such a reason"
