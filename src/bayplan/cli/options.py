@@ -311,3 +311,16 @@ def output(*formats: str, **settings: Any) -> Option:
 
 
 EXIT_ZERO = Option("--exit-zero", is_flag=True, heading=_OUTPUT, help="Exit with code 0 even if the answer is no.")
+CHANGE, ALL = "change", "all"
+GATE = Option(
+    "--gate",
+    type=click.Choice([CHANGE, ALL]),
+    default=CHANGE,
+    show_default=True,
+    heading=_OUTPUT,
+    help="Which workloads decide the exit code. change: those of -f, if --state or --context gives what runs apart "
+    "from it. all: also what was pending before.",
+)
+STRICT = Option(
+    "--strict", is_flag=True, heading=_OUTPUT, help="Exit with code 1 also if something could not be judged."
+)

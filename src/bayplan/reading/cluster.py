@@ -6,13 +6,13 @@ Controllers' missing pods are created first. Does not schedule anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
 
 from bayplan.controllers import pod_creation
-from bayplan.controllers.desired_state import DesiredState
+from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pods, storage, targets
@@ -65,13 +65,20 @@ class PodSink(msgspec.Struct, eq=False):
 
 
 class LoadedCluster(msgspec.Struct):
-    """`pending` is in the order of the scheduling queue; `notes` say what was skipped or created."""
+    """
+    `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
+
+    `change` names the pending pods that are part of the change or made for an object of it; None without a state.
+    `n_set_aside` objects of the state could not be read.
+    """
 
     index: PlacementIndex
     pending: list[Workload]
     spread_context: pods.SpreadContext
     notes: list[str]
     disruption_budgets: list[DisruptionBudget] = []
+    change: frozenset[WorkloadKey] | None = None
+    n_set_aside: int = 0
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
@@ -150,7 +157,38 @@ def cluster_of(
     pending.sort(key=queue_order)
     budgets = list(_mapped(inputs, inputs.disruption_budgets, disruption_budgets.budget_of))
     notes = _notes(inputs, created, sink, index)
-    return LoadedCluster(index, pending, spread_context, notes, budgets)
+    change = None
+    if inputs.change is not None:
+        owners = owners_of(inputs, created.replica_sets)
+        of_change = (one for one in pending if is_made_for(inputs.change, one, owners))
+        change = frozenset(one.key for one in of_change)
+    return LoadedCluster(index, pending, spread_context, notes, budgets, change, len(inputs.set_aside))
+
+
+def owners_of(inputs: Inputs, created: Iterable[Controller] = ()) -> dict[ObjectKey, ObjectKey]:
+    """The controller of each controller, as of a Deployment's ReplicaSets."""
+    found = {}
+    for one in (*(one for listed in inputs.controllers.values() for one in listed), *created):
+        meta, owner = one.metadata, pods.controller_of(one.metadata)
+        if owner is not None:
+            found[ObjectKey(one.kind, meta.namespace, meta.name)] = ObjectKey(owner.kind, meta.namespace, owner.name)
+    return found
+
+
+def is_made_for(change: Container[ObjectKey], workload: Workload, owners: Mapping[ObjectKey, ObjectKey]) -> bool:
+    """Whether the pod is part of the change, or one of its owners is; owners may own each other."""
+    key: ObjectKey | None = ObjectKey("Pod", workload.namespace, workload.name)
+    controller = workload.controller
+    seen: set[ObjectKey] = set()
+    while key is not None and key not in seen:
+        if key in change:
+            return True
+        seen.add(key)
+        if len(seen) == 1 and controller is not None:
+            key = ObjectKey(controller.kind, workload.namespace, controller.name)
+        else:
+            key = owners.get(key)
+    return False
 
 
 def _mapped(inputs: DesiredState, objects: Iterable[Found], convert: Callable[[Found], Mapped]) -> Iterator[Mapped]:
