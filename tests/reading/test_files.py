@@ -9,8 +9,8 @@ import pathlib
 import pytest
 
 from bayplan import errors
+from bayplan.controllers.desired_state import ObjectKey
 from bayplan.reading import files, yaml_documents
-from bayplan.reading.collecting import ObjectKey
 from bayplan.reading.files import ReadOptions
 from bayplan.wire import kinds
 
@@ -174,7 +174,10 @@ def test_a_duplicate_object_is_reported_with_both_places(write, tmp_path):
     write(NODE % "b" + "---\n" + POD % "a", "2.yaml")
     reported = faults_of_paths([str(tmp_path)])
     assert [line.replace(f"{tmp_path}/", "") for line in reported] == [
-        "2.yaml:5, Pod default/a: the same object is given twice, first in 1.yaml:1"
+        (
+            "2.yaml:5, Pod default/a: the same object is given twice, first in 1.yaml:1; "
+            "give what runs with --state instead of -f"
+        )
     ]
 
 

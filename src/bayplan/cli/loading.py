@@ -102,9 +102,11 @@ def read(
                     )
                 ),
                 sinks=sinks or {},
+                state=sources.state,
                 live=() if fetcher is None else fetcher.sources(),
             )
         )
+    found[0].context_complete = fetcher is not None and not fetcher.notes
     for note in () if fetcher is None else fetcher.notes:
         console.note(note)
     return found

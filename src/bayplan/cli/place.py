@@ -85,6 +85,8 @@ class FleetPlan(msgspec.Struct):
         ),
         options.NO_PREEMPTION,
         options.output("table", "wide", "json", "yaml", "name", "html"),
+        options.GATE,
+        options.STRICT,
         options.EXIT_ZERO,
     ),
 )
@@ -94,6 +96,8 @@ def place(
     replicas: int | str | None,
     no_preemption: bool,
     output: str,
+    gate: str,
+    strict: bool,
     exit_zero: bool,
     sources: options.InputOptions,
     scope: options.ScopeOptions,
@@ -126,8 +130,23 @@ def place(
         )
         console.answer(_plan_as(output, plan, console.table_width))
         n_placed, n_workloads = sum(bool(one.target) for one in plan.placements), len(plan.placements)
+        if gate == options.CHANGE and found.change is not None:
+            deciding = [one for one in plan.placements if one.workload.key in found.change]
+            passes = _note_change(deciding, n_placed, n_workloads, console)
+            return commands.exit_code(passes and not (strict and found.n_set_aside), exit_zero=exit_zero)
     console.note(f"{n_placed} of {n_workloads} placed")
-    return commands.exit_code(n_placed == n_workloads, exit_zero=exit_zero)
+    is_judged = not (strict and isinstance(found, LoadedCluster) and found.n_set_aside)
+    return commands.exit_code(n_placed == n_workloads and is_judged, exit_zero=exit_zero)
+
+
+def _note_change(deciding: Sequence[PodPlacement], n_placed: int, n_workloads: int, console: Console) -> bool:
+    """Whether all workloads of the change are placed; notes count them apart from the others."""
+    n_placed_of_change, n_of_change = sum(bool(one.target) for one in deciding), len(deciding)
+    console.note(f"{n_placed_of_change} of {n_of_change} placed of the change")
+    if n_workloads > n_of_change:
+        n_others = n_workloads - n_of_change
+        console.note(f"{n_placed - n_placed_of_change} of {n_others} placed of what was pending before")
+    return n_placed_of_change == n_of_change
 
 
 def plan_pods(

@@ -7,7 +7,7 @@ Controllers compare the two to find which pods are missing. Does not know where 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,14 @@ from bayplan.wire.storage import (
 
 SUCCEEDED = "Succeeded"
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
+
+
+class ObjectKey(NamedTuple):
+    """The identity of an object: no two objects of the input share it."""
+
+    kind: str
+    namespace: str
+    name: str
 
 
 class PodEntry(msgspec.Struct, frozen=True, gc=False):
@@ -106,6 +114,12 @@ class DesiredState(msgspec.Struct, kw_only=True):
     `controllers` has a list for each kind of controller. `policies` and `bindings` hold both the namespaced and the
     cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata.
     `inventory` records which pods exist, including pods that a sink has consumed.
+
+    `has_state` if what runs was given as such. If a change is applied on it, the lists hold the objects after it.
+    `change` has the identities of its objects, None if there is none. `replaced` are objects of the state that it
+    replaces, as they were; `rolled_out` names the controllers among them whose pod template differs. `set_aside` has a
+    fault for each object of the state that cannot be read. If `context_complete`, an API server listed the state: what
+    is not in it does not exist.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
@@ -130,6 +144,12 @@ class DesiredState(msgspec.Struct, kw_only=True):
     rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
     templates: list[ApiObject] = msgspec.field(default_factory=list)
     inventory: PodInventory = msgspec.field(default_factory=PodInventory)
+    has_state: bool = False
+    change: set[ObjectKey] | None = None
+    replaced: dict[ObjectKey, Any] = msgspec.field(default_factory=dict)
+    rolled_out: set[ObjectKey] = msgspec.field(default_factory=set)
+    set_aside: list[Fault] = msgspec.field(default_factory=list)
+    context_complete: bool = False
 
     def list_of(self, row: ApiKind) -> list[Any]:
         """The list that holds objects of this kind, which is one of those that are decoded."""
@@ -142,6 +162,11 @@ class DesiredState(msgspec.Struct, kw_only=True):
         """A fault of one object, naming the object."""
         meta = owner.metadata
         return Fault(message, subject=f"{owner.kind} {meta.namespace}/{meta.name}", path=path)
+
+    def is_of_state(self, owner: ApiObject) -> bool:
+        """Whether the object runs already, and is no part of the change: then it is read as far as possible."""
+        meta = owner.metadata
+        return self.has_state and ObjectKey(owner.kind, meta.namespace, meta.name) not in (self.change or ())
 
     def namespace_names(self) -> set[str]:
         """Every namespace that the input defines or uses."""

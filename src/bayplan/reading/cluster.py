@@ -6,12 +6,13 @@ Controllers' missing pods are created first. Does not schedule anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
 from bayplan.controllers import pod_creation
-from bayplan.controllers.desired_state import DesiredState
+from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pods, storage, targets
@@ -25,24 +26,29 @@ from bayplan.validating import admission
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
 from bayplan.wire.kinds import Trait
+from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolumeClaim
 
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
 _MAX_NAMES_SHOWN = 3
+Found = TypeVar("Found", bound=ApiObject)
+Mapped = TypeVar("Mapped")
 
 
 class PodSink(msgspec.Struct, eq=False):
     """
     Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
 
-    `priority_class_of` has the priority classes of running pods that were written by hand, without a priority.
+    `priority_class_of` has the priority classes of running pods that were written by hand, without a priority;
+    `unplaceable` says of running pods that no API server checked what is wrong with them.
     """
 
     running: list[tuple[Workload, str]] = []
     pending: list[Pod] = []
     priority_class_of: dict[WorkloadKey, str] = {}
+    unplaceable: dict[WorkloadKey, str] = {}
 
     def __call__(self, pod: Pod) -> None:
         if pod.status.phase in pods.FINISHED:
@@ -52,18 +58,27 @@ class PodSink(msgspec.Struct, eq=False):
             return
         workload = pods.workload_of(pod)
         self.running.append((workload, pod.spec.node_name))
+        if workload.unplaceable:
+            self.unplaceable[workload.key] = workload.unplaceable
         if pod.spec.priority is None:
             self.priority_class_of[workload.key] = pod.spec.priority_class_name
 
 
 class LoadedCluster(msgspec.Struct):
-    """`pending` is in the order of the scheduling queue; `notes` say what was skipped or created."""
+    """
+    `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
+
+    `change` names the pending pods that are part of the change or made for an object of it; None without a state.
+    `n_set_aside` objects of the state could not be read.
+    """
 
     index: PlacementIndex
     pending: list[Workload]
     spread_context: pods.SpreadContext
     notes: list[str]
     disruption_budgets: list[DisruptionBudget] = []
+    change: frozenset[WorkloadKey] | None = None
+    n_set_aside: int = 0
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
@@ -126,21 +141,66 @@ def cluster_of(
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
     add_storage(inputs, index, created.claims, default_class=next((c.metadata.name for c in defaults), ""))
-    for node in inputs.nodes:
-        index.add_target(targets.target_of_node(node))
+    for node in _mapped(inputs, inputs.nodes, targets.target_of_node):
+        index.add_target(node)
     for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
         index.add(workload, target)
         if n_added % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
             progress(f"adding running pods to the index: {n_added} of {len(sink.running)}")
     pending: list[Workload] = []
-    for pod in (*sink.pending, *created.pods):
-        pending.append(pods.workload_of(pod, spread_context))
+    for workload in _mapped(inputs, (*sink.pending, *created.pods), lambda pod: pods.workload_of(pod, spread_context)):
+        pending.append(workload)
+        if workload.unplaceable:
+            sink.unplaceable[workload.key] = workload.unplaceable
         if len(pending) % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
             progress(f"reading what pods need: {len(pending)} of {len(sink.pending) + len(created.pods)}")
     pending.sort(key=queue_order)
+    budgets = list(_mapped(inputs, inputs.disruption_budgets, disruption_budgets.budget_of))
     notes = _notes(inputs, created, sink, index)
-    budgets = [disruption_budgets.budget_of(budget) for budget in inputs.disruption_budgets]
-    return LoadedCluster(index, pending, spread_context, notes, budgets)
+    change = None
+    if inputs.change is not None:
+        owners = owners_of(inputs, created.replica_sets)
+        of_change = (one for one in pending if is_made_for(inputs.change, one, owners))
+        change = frozenset(one.key for one in of_change)
+    return LoadedCluster(index, pending, spread_context, notes, budgets, change, len(inputs.set_aside))
+
+
+def owners_of(inputs: Inputs, created: Iterable[Controller] = ()) -> dict[ObjectKey, ObjectKey]:
+    """The controller of each controller, as of a Deployment's ReplicaSets."""
+    found = {}
+    for one in (*(one for listed in inputs.controllers.values() for one in listed), *created):
+        meta, owner = one.metadata, pods.controller_of(one.metadata)
+        if owner is not None:
+            found[ObjectKey(one.kind, meta.namespace, meta.name)] = ObjectKey(owner.kind, meta.namespace, owner.name)
+    return found
+
+
+def is_made_for(change: Container[ObjectKey], workload: Workload, owners: Mapping[ObjectKey, ObjectKey]) -> bool:
+    """Whether the pod is part of the change, or one of its owners is; owners may own each other."""
+    key: ObjectKey | None = ObjectKey("Pod", workload.namespace, workload.name)
+    controller = workload.controller
+    seen: set[ObjectKey] = set()
+    while key is not None and key not in seen:
+        if key in change:
+            return True
+        seen.add(key)
+        if len(seen) == 1 and controller is not None:
+            key = ObjectKey(controller.kind, workload.namespace, controller.name)
+        else:
+            key = owners.get(key)
+    return False
+
+
+def _mapped(inputs: DesiredState, objects: Iterable[Found], convert: Callable[[Found], Mapped]) -> Iterator[Mapped]:
+    """Each object converted; one of the state that cannot be is set aside."""
+    for one in objects:
+        try:
+            yield convert(one)
+        except InputError as error:
+            if not inputs.is_of_state(one):
+                raise
+            fault = error.faults[0]
+            inputs.set_aside.append(inputs.fault(one, fault.message, fault.path))
 
 
 def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = ()) -> pods.SpreadContext:
@@ -176,10 +236,9 @@ def add_storage(
     default_class: str = "",
 ) -> None:
     """Add all storage objects to the index; `claims` are further ones, `default_class` is that of claims without."""
-    for volume in state.volumes:
-        index.set_volume(volume.metadata.name, storage.volume_of(volume))
-    for written in (*state.claims, *claims):
-        claim = storage.claim_of(written, default_class)
+    for volume, name in _mapped(state, state.volumes, lambda one: (storage.volume_of(one), one.metadata.name)):
+        index.set_volume(name, volume)
+    for claim in _mapped(state, (*state.claims, *claims), lambda one: storage.claim_of(one, default_class)):
         index.set_claim(claim.key, claim)
     for storage_class in state.storage_classes:
         index.set_storage_class(storage_class.metadata.name, storage.storage_class_of(storage_class))
@@ -189,12 +248,12 @@ def add_storage(
         index.set_stored("attachments", attachment.metadata.name, storage.attachment_of(attachment))
     for driver in state.csi_drivers:
         index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
-    for space in state.storage_capacities:
-        index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
+    for space, meta in _mapped(state, state.storage_capacities, lambda one: (storage.space_of(one), one.metadata)):
+        index.set_stored("space", f"{meta.namespace}/{meta.name}", space)
 
 
 def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
-    notes = list(inputs.hints)
+    notes = [*inputs.hints, *inputs.state_notes(), *_unplaceable_notes(sink)]
     if created.pods:
         counted = "1 pod was" if len(created.pods) == 1 else f"{len(created.pods)} pods were"
         notes.append(f"{counted} created for controllers whose pods are not in the input")
@@ -213,3 +272,12 @@ def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, 
         listed = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))
         notes.append(f"ignored, because placements do not depend on them: {listed}")
     return notes
+
+
+def _unplaceable_notes(sink: PodSink) -> Iterator[str]:
+    """Pods of which something cannot be read; they would never be placed, and their terms are not known."""
+    for key, reason in list(sink.unplaceable.items())[:_MAX_NAMES_SHOWN]:
+        yield f"Pod {key} would not be placed again: {reason}"
+    n_more = len(sink.unplaceable) - _MAX_NAMES_SHOWN
+    if n_more > 0:
+        yield f"{n_more} more {'pod' if n_more == 1 else 'pods'} would not be placed again for such a reason"

@@ -53,8 +53,10 @@ class ReadOptions(msgspec.Struct, frozen=True):
 
     Objects that name no namespace are in `namespace`. If `strict`, misspelt fields are faults, and so is what an API
     server would reject in hand-written objects, given `semantics`. A sink, by kind, receives each object instead of the
-    list in `Inputs`, so that the caller can reduce and drop it at once. `live` is what an API server returned: an
-    object in a file replaces it.
+    list in `Inputs`, so that the caller can reduce and drop it at once.
+
+    `state` are the paths of what runs, `live` is what an API server returned: both are read and not validated, and
+    `paths` are then what is about to be applied on them.
     """
 
     paths: Sequence[str] = ()
@@ -65,6 +67,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     stdin: BinaryIO | None = None
     progress: Callable[[ReadProgress], None] | None = None
     sinks: Mapping[GroupKind, Sink] = {}
+    state: Sequence[str] = ()
     live: Iterable[Source] = ()
 
 
@@ -82,22 +85,32 @@ class _ProgressReporter(msgspec.Struct):
 
 def load(options: ReadOptions) -> Inputs:
     """The objects of all files and of the live cluster; raises InputError with everything that is wrong."""
-    found = find_files(options.paths, recursive=options.recursive)
-    files = found.files
+    given, state = (find_files(paths, recursive=options.recursive) for paths in (options.paths, options.state))
     collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks)
-    collector.faults.extend(found.faults)
-    collector.inputs.hints.extend(map(str, found.skipped))
+    has_state = bool(options.state or options.live)
+    if has_state and options.paths:
+        collector.begin_change()
+    for found in (given, state):
+        collector.faults.extend(found.faults)
+        collector.inputs.hints.extend(map(str, found.skipped))
+    files = (*given.files, *state.files)
     n_bytes = sum(os.path.getsize(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH202
     reporter = _ProgressReporter(options.progress, n_bytes)
-    for file in files:
-        source = open_source(file, options.stdin or sys.stdin.buffer)
-        if isinstance(source, Fault):
-            collector.add(source)
-        else:
-            _collect(source, collector, reporter)
-    collector.is_live = True
-    for source in options.live:
-        _collect(source, collector, reporter)
+
+    def collect(sources: Iterable[Source | Fault]) -> None:
+        for source in sources:
+            if isinstance(source, Fault):
+                collector.add(source)
+            else:
+                _collect(source, collector, reporter)
+
+    stdin = options.stdin or sys.stdin.buffer
+    collect(open_source(file, stdin) for file in given.files)
+    if has_state:
+        collector.begin_state()
+        collect(open_source(file, stdin) for file in state.files)
+        collect(options.live)
+        collector.end_state()
     if collector.faults:
         raise InputError(collector.faults)
     return collector.inputs

@@ -24,7 +24,6 @@ from bayplan.reading.documents import (
     JSON_LIST_HEAD,
     JSON_LIST_TAIL,
     Document,
-    JsonObject,
     Lines,
     Located,
     Source,
@@ -107,12 +106,6 @@ def duplicate_keys(document: Document) -> Iterator[Fault]:
         for key, first, again in duplicates(document.text.decode(), document.line):
             message = f"the key {key} is given twice, first on line {first}"
             yield Fault(message, file=document.file, line=again, subject=document.subject)
-
-
-def root_of(document: Document) -> JsonObject:
-    """The JSON object as plain values."""
-    root: JsonObject = msgspec.json.decode(document.text)
-    return root
 
 
 class _LineCounter:
