@@ -105,8 +105,12 @@ def read(
                 live=() if fetcher is None else fetcher.sources(),
             )
         )
-    for note in () if fetcher is None else fetcher.notes:
-        console.note(note)
+    if fetcher is not None:
+        inputs, _ = found
+        inputs.context_complete = True
+        inputs.unlisted |= fetcher.kinds_not_listed
+        for note in fetcher.notes:
+            console.note(note)
     return found
 
 

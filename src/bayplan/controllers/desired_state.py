@@ -7,7 +7,7 @@ Controllers compare the two to find which pods are missing. Does not know where 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,9 +17,12 @@ from bayplan.mapping.pods import FINISHED, controller_of
 from bayplan.model import labels as label_model
 from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.wire import kinds
+from bayplan.wire.admission import LimitRange, MutatingWebhookConfiguration, ResourceQuota, RuntimeClass
 from bayplan.wire.controllers import (
     AnyController,
     Controller,
+    CronJob,
+    HorizontalPodAutoscaler,
     PodDisruptionBudget,
     PriorityClass,
     ReplicationController,
@@ -43,6 +46,14 @@ from bayplan.wire.storage import (
 
 SUCCEEDED = "Succeeded"
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
+
+
+class ObjectKey(NamedTuple):
+    """The identity of an object: no two objects of the input share it."""
+
+    kind: str
+    namespace: str
+    name: str
 
 
 class PodEntry(msgspec.Struct, frozen=True, gc=False):
@@ -105,7 +116,8 @@ class DesiredState(msgspec.Struct, kw_only=True):
 
     `controllers` has a list for each kind of controller. `policies` and `bindings` hold both the namespaced and the
     cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata.
-    `inventory` records which pods exist, including pods that a sink has consumed.
+    `inventory` records which pods exist, including pods that a sink has consumed. With `context_complete`, the state
+    was listed from an API server: except for the kinds in `unlisted`, what is not in it does not exist.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
@@ -115,6 +127,12 @@ class DesiredState(msgspec.Struct, kw_only=True):
     controllers: dict[str, list[AnyController]] = msgspec.field(
         default_factory=lambda: {row.kind: [] for row in kinds.held_in(kinds.CONTROLLERS)}
     )
+    cron_jobs: list[CronJob] = msgspec.field(default_factory=list)
+    autoscalers: list[HorizontalPodAutoscaler] = msgspec.field(default_factory=list)
+    limit_ranges: list[LimitRange] = msgspec.field(default_factory=list)
+    resource_quotas: list[ResourceQuota] = msgspec.field(default_factory=list)
+    runtime_classes: list[RuntimeClass] = msgspec.field(default_factory=list)
+    mutating_webhooks: list[MutatingWebhookConfiguration] = msgspec.field(default_factory=list)
     volumes: list[PersistentVolume] = msgspec.field(default_factory=list)
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     storage_classes: list[WireStorageClass] = msgspec.field(default_factory=list)
@@ -130,6 +148,12 @@ class DesiredState(msgspec.Struct, kw_only=True):
     rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
     templates: list[ApiObject] = msgspec.field(default_factory=list)
     inventory: PodInventory = msgspec.field(default_factory=PodInventory)
+    context_complete: bool = False
+    unlisted: set[str] = msgspec.field(default_factory=set)
+
+    def knows_all(self, kind: str) -> bool:
+        """Whether an object of this kind that is not in the state does not exist."""
+        return self.context_complete and kind not in self.unlisted
 
     def list_of(self, row: ApiKind) -> list[Any]:
         """The list that holds objects of this kind, which is one of those that are decoded."""

@@ -15,11 +15,14 @@ from typing import Any
 import msgspec
 
 from bayplan.controllers import daemon_sets, jobs
-from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, PodOwnership
+from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, ObjectKey, PodOwnership
+from bayplan.controllers.pod_admission import AdmittedPod, PodAdmission, RefusedPod
 from bayplan.errors import InputError
+from bayplan.mapping.pods import controller_of
+from bayplan.model.workloads import WorkloadKey
 from bayplan.wire import kinds
 from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, PodTemplateSpec
-from bayplan.wire.meta import LabelSelector, ObjectMeta, OwnerReference
+from bayplan.wire.meta import ApiObject, LabelSelector, ObjectMeta, OwnerReference
 from bayplan.wire.pods import PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodStatus, WireVolume
 from bayplan.wire.storage import PersistentVolumeClaim
 
@@ -35,19 +38,35 @@ MAX_BASE_LENGTH = 63 - _SUFFIX_LENGTH  # apiserver/pkg/storage/names/generate.go
 
 
 class CreatedObjects(msgspec.Struct):
-    """What controllers would create: pods, the ReplicaSets of Deployments, the claims of StatefulSets."""
+    """
+    What controllers would create: pods, the ReplicaSets of Deployments, the claims of StatefulSets.
+
+    `refused` are pods that an API server would not create. `not_judged` has, by `namespace/name`, those of `pods` of
+    which it is not known whether they can be placed, with the reason; `not_judged_objects` the objects whose pods
+    cannot be read at all. `made_for` leads from every pod, created or refused, to the object of the input that it is
+    made for: the Deployment, not its ReplicaSet.
+    """
 
     pods: list[Pod] = msgspec.field(default_factory=list)
     replica_sets: list[Controller] = msgspec.field(default_factory=list)
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
+    refused: list[RefusedPod] = msgspec.field(default_factory=list)
+    not_judged: dict[WorkloadKey, str] = msgspec.field(default_factory=dict)
+    not_judged_objects: list[tuple[ObjectKey, str]] = msgspec.field(default_factory=list)
+    made_for: dict[WorkloadKey, ObjectKey] = msgspec.field(default_factory=dict)
 
 
-def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None] | None = None) -> CreatedObjects:
+def create_missing_pods(
+    inputs: DesiredState,
+    *,
+    admission: PodAdmission | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> CreatedObjects:
     """
     Everything that the input's controllers would still create; the input is not changed.
 
-    `progress` receives the number of pods now and then. Raises InputError instead of creating more pods than any
-    cluster supports.
+    `admission` has admitted the pods that come first, and admits the created ones in order. `progress` receives the
+    number of pods now and then. Raises InputError instead of creating more pods than any cluster supports.
     """
     factory = _PodFactory(
         inputs,
@@ -55,6 +74,8 @@ def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None]
         PodOwnership(inputs.inventory, inputs.controllers["ReplicaSet"]),
         taken=set(inputs.inventory.names),
         claims={(claim.metadata.namespace, claim.metadata.name) for claim in inputs.claims},
+        admission=admission or PodAdmission(inputs),
+        roots=_Roots(inputs),
     )
     creators: dict[str, Callable[[Any], None]] = {
         "DaemonSet": factory.daemon_set,
@@ -67,6 +88,7 @@ def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None]
     for kind, create in creators.items():
         for controller in inputs.controllers[kind]:
             if controller.metadata.deletion_timestamp is None:
+                factory.root = factory.roots.of(controller)
                 create(controller)
     return factory.created
 
@@ -83,6 +105,9 @@ class _PodFactory(msgspec.Struct, eq=False):
     ownership: PodOwnership
     taken: set[str]
     claims: set[tuple[str, str]]
+    admission: PodAdmission
+    roots: _Roots
+    root: ObjectKey = ObjectKey("", "", "")
     created: CreatedObjects = msgspec.field(default_factory=CreatedObjects)
 
     def replicas(self, controller: AnyController) -> None:
@@ -125,8 +150,10 @@ class _PodFactory(msgspec.Struct, eq=False):
                 "statefulset.kubernetes.io/pod-name": name,
                 "apps.kubernetes.io/pod-index": str(ordinal),
             }
-            pod_spec = self._with_claims(controller, name) if spec.volume_claim_templates else spec.template.spec
-            self._add(_pod(controller, name, labels, spec=pod_spec))
+            pod_spec, refused = spec.template.spec, ""
+            if spec.volume_claim_templates:
+                pod_spec, refused = self._with_claims(controller, name)
+            self._add(_pod(controller, name, labels, spec=pod_spec), refused)
 
     def job(self, job: Controller) -> None:
         members = self.ownership.members(job)
@@ -165,8 +192,17 @@ class _PodFactory(msgspec.Struct, eq=False):
         for _ in range(n_missing):
             self._add(_pod(controller, next(names), labels or {}))
 
-    def _add(self, pod: Pod) -> None:
-        self.created.pods.append(pod)
+    def _add(self, pod: Pod, refused: str = "") -> None:
+        """Create the pod if the server admits it; `refused` says that it does not get to the server."""
+        key = WorkloadKey(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        self.created.made_for[key] = self.root
+        admitted = AdmittedPod(pod, refused=refused) if refused else self.admission.admit(pod)
+        if admitted.refused:
+            self.created.refused.append(RefusedPod(admitted.pod, admitted.refused))
+            return
+        if admitted.not_judged:
+            self.created.not_judged[key] = admitted.not_judged
+        self.created.pods.append(admitted.pod)
         if self.progress is not None and len(self.created.pods) % PODS_PER_PROGRESS_REPORT == 0:
             self.progress(len(self.created.pods))
 
@@ -179,8 +215,13 @@ class _PodFactory(msgspec.Struct, eq=False):
     def _names(self, controller: AnyController) -> Iterator[str]:
         return unique_names(f"{controller.metadata.name}-", self.taken, controller.metadata.namespace)
 
-    def _with_claims(self, controller: Controller, pod_name: str) -> PodSpec:
-        """The template's spec with a volume per claim template; claims that are not in the input are created."""
+    def _with_claims(self, controller: Controller, pod_name: str) -> tuple[PodSpec, str]:
+        """
+        The template's spec with a volume per claim template; claims that are not in the input are created.
+
+        The text says which claim the server refuses: without it the StatefulSet creates no pod.
+        """
+        refused = ""
         spec, templates = controller.spec.template.spec, controller.spec.volume_claim_templates or []
         replaced = {template.metadata.name for template in templates}
         volumes = [volume for volume in spec.volumes or () if volume.name not in replaced]
@@ -189,8 +230,31 @@ class _PodFactory(msgspec.Struct, eq=False):
             source = PersistentVolumeClaimVolumeSource(claim_name=claim)
             volumes.append(WireVolume(name=template.metadata.name, persistent_volume_claim=source))
             if (controller.metadata.namespace, claim) not in self.claims:
-                self.created.claims.append(_claim(template, controller, claim))
-        return msgspec.structs.replace(spec, volumes=volumes)
+                created = _claim(template, controller, claim)
+                refused = refused or self.admission.admit_claim(created)
+                self.created.claims.append(created)
+        return msgspec.structs.replace(spec, volumes=volumes), refused
+
+
+class _Roots:
+    """Which object of the input the pods of a controller are made for: the owner of its owner, and so on."""
+
+    def __init__(self, inputs: DesiredState) -> None:
+        owners = [one for row in kinds.held_in(kinds.CONTROLLERS) for one in inputs.controllers[row.kind]]
+        self._owner_of = {_key(one): controller_of(one.metadata) for one in owners}
+
+    def of(self, controller: ApiObject) -> ObjectKey:
+        key, seen = _key(controller), set[ObjectKey]()
+        while key not in seen:  # owners may form a circle
+            seen.add(key)
+            owner = self._owner_of.get(key)
+            above = key if owner is None else ObjectKey(owner.kind, key.namespace, owner.name)
+            key = above if above in self._owner_of else key
+        return key
+
+
+def _key(found: ApiObject) -> ObjectKey:
+    return ObjectKey(found.kind, found.metadata.namespace, found.metadata.name)
 
 
 def _n_replicas(controller: AnyController) -> int:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from bayplan.controllers import pod_creation
-from bayplan.controllers.desired_state import DesiredState
+from bayplan.controllers import pod_creation, pod_defaults, resource_quotas
+from bayplan.controllers.desired_state import DesiredState, ObjectKey
+from bayplan.controllers.pod_admission import RESOURCE_CLAIMS, PodAdmission, RefusedPod
+from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pods, storage, targets
@@ -38,11 +40,13 @@ class PodSink(msgspec.Struct, eq=False):
     Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
 
     `priority_class_of` has the priority classes of running pods that were written by hand, without a priority.
+    `charges` has what quotas count of each of the running pods, in their order.
     """
 
     running: list[tuple[Workload, str]] = []
     pending: list[Pod] = []
     priority_class_of: dict[WorkloadKey, str] = {}
+    charges: list[QuotaCharge] = []
 
     def __call__(self, pod: Pod) -> None:
         if pod.status.phase in pods.FINISHED:
@@ -50,20 +54,31 @@ class PodSink(msgspec.Struct, eq=False):
         if not pod.spec.node_name:
             self.pending.append(pod)
             return
-        workload = pods.workload_of(pod)
+        shape = pods.shape_of(pod_defaults.defaulted(pod))
+        workload = pods.workload_of(pod, shape=shape)
+        self.charges.append(resource_quotas.charge_of_shape(shape))
         self.running.append((workload, pod.spec.node_name))
         if pod.spec.priority is None:
             self.priority_class_of[workload.key] = pod.spec.priority_class_name
 
 
 class LoadedCluster(msgspec.Struct):
-    """`pending` is in the order of the scheduling queue; `notes` say what was skipped or created."""
+    """
+    `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
+
+    `refused`, `not_judged`, `not_judged_objects` and `made_for` are those of `pod_creation.CreatedObjects`, with the
+    pending pods of the input that were written by hand. The pods in `not_judged` are among the pending ones.
+    """
 
     index: PlacementIndex
     pending: list[Workload]
     spread_context: pods.SpreadContext
     notes: list[str]
     disruption_budgets: list[DisruptionBudget] = []
+    refused: list[RefusedPod] = []
+    not_judged: dict[WorkloadKey, str] = {}
+    not_judged_objects: list[tuple[ObjectKey, str]] = []
+    made_for: dict[WorkloadKey, ObjectKey] = {}
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
@@ -117,8 +132,12 @@ def cluster_of(
     sink = sink or PodSink()
     for pod in inputs.pods:
         sink(pod)
+    admission = PodAdmission(inputs, _ledger(inputs, sink))
+    admitted = _admitted(sink.pending, admission)
     created = pod_creation.create_missing_pods(
-        inputs, progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}")
+        inputs,
+        admission=admission,
+        progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
     )
     spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
@@ -133,14 +152,68 @@ def cluster_of(
         if n_added % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
             progress(f"adding running pods to the index: {n_added} of {len(sink.running)}")
     pending: list[Workload] = []
-    for pod in (*sink.pending, *created.pods):
+    for pod in (*admitted.pods, *created.pods):
         pending.append(pods.workload_of(pod, spread_context))
         if len(pending) % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
-            progress(f"reading what pods need: {len(pending)} of {len(sink.pending) + len(created.pods)}")
+            progress(f"reading what pods need: {len(pending)} of {len(admitted.pods) + len(created.pods)}")
     pending.sort(key=queue_order)
     notes = _notes(inputs, created, sink, index)
+    refused = [*admitted.refused, *created.refused]
+    not_judged = {**admitted.not_judged, **created.not_judged}
+    notes += _admission_notes(refused, not_judged, created)
     budgets = [disruption_budgets.budget_of(budget) for budget in inputs.disruption_budgets]
-    return LoadedCluster(index, pending, spread_context, notes, budgets)
+    return LoadedCluster(
+        index,
+        pending,
+        spread_context,
+        notes,
+        budgets,
+        refused=refused,
+        not_judged=not_judged,
+        not_judged_objects=created.not_judged_objects,
+        made_for=created.made_for,
+    )
+
+
+def _ledger(inputs: Inputs, sink: PodSink) -> QuotaLedger:
+    """The quotas of the input, charged with the pods and claims that exist."""
+    ledger = QuotaLedger(inputs.resource_quotas)
+    if inputs.resource_quotas:
+        for (workload, _), charge in zip(sink.running, sink.charges, strict=True):
+            if ledger.applies_to(workload.namespace):
+                ledger.count_existing(workload.namespace, workload.name, charge)
+        for pod in sink.pending:
+            meta = pod.metadata
+            if _is_stored(pod) and ledger.applies_to(meta.namespace):
+                ledger.count_existing(meta.namespace, meta.name, resource_quotas.charge_of(pod.spec))
+        for claim in inputs.claims:
+            ledger.count_existing_claim(claim)
+    return ledger
+
+
+def _is_stored(pod: Pod) -> bool:
+    """Whether the pod comes from a server, which has admitted it."""
+    return bool(pod.metadata.uid or pod.metadata.resource_version)
+
+
+def _admitted(pending: Iterable[Pod], admission: PodAdmission) -> pod_creation.CreatedObjects:
+    """The pending pods of the input after admission, which those of a dump have behind them."""
+    found = pod_creation.CreatedObjects()
+    for pod in pending:
+        key = WorkloadKey(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        if _is_stored(pod):
+            found.pods.append(pod)
+            if pod.spec.resource_claims:
+                found.not_judged[key] = RESOURCE_CLAIMS
+            continue
+        result = admission.admit(pod)
+        if result.refused:
+            found.refused.append(RefusedPod(result.pod, result.refused))
+            continue
+        found.pods.append(result.pod)
+        if result.not_judged:
+            found.not_judged[key] = result.not_judged
+    return found
 
 
 def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = ()) -> pods.SpreadContext:
@@ -191,6 +264,24 @@ def add_storage(
         index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
     for space in state.storage_capacities:
         index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
+
+
+def _admission_notes(
+    refused: list[RefusedPod], not_judged: dict[WorkloadKey, str], created: pod_creation.CreatedObjects
+) -> list[str]:
+    """One line for each reason: the pods of a template share it."""
+    texts = [f"the API server would refuse {one.message}" for one in refused[:_MAX_NAMES_SHOWN]]
+    if len(refused) > _MAX_NAMES_SHOWN:
+        texts.append(f"the API server would refuse {len(refused) - _MAX_NAMES_SHOWN} more pods")
+    by_reason: dict[str, list[str]] = {}
+    for key, reason in not_judged.items():
+        by_reason.setdefault(reason, []).append(key)
+    for reason, keys in by_reason.items():
+        shown = ", ".join(keys[:_MAX_NAMES_SHOWN]) + (" …" if len(keys) > _MAX_NAMES_SHOWN else "")
+        texts.append(f"not judged: {shown}: {reason}")
+    for made_by, reason in created.not_judged_objects:
+        texts.append(f"not judged: the pods of {made_by.kind} {made_by.namespace}/{made_by.name}: {reason}")
+    return texts
 
 
 def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:

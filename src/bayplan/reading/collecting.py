@@ -11,12 +11,12 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from bayplan.controllers import pod_creation
-from bayplan.controllers.desired_state import DesiredState
+from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.errors import Fault, InputError
 from bayplan.reading import checking, json_documents
 from bayplan.reading.documents import Document
@@ -30,14 +30,6 @@ _ANNOTATIONS_READ_OF_TEMPLATES = (
     "bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/",
 )  # fmt: skip
 _POD = kinds.KINDS[kinds.POD]
-
-
-class ObjectKey(NamedTuple):
-    """The identity of an object: no two objects of the input share it."""
-
-    kind: str
-    namespace: str
-    name: str
 
 
 class Inputs(DesiredState, kw_only=True):

@@ -13,6 +13,7 @@ from datetime import datetime
 import msgspec
 
 from bayplan.controllers import binding_detector, binding_triggers, resource_interpreter
+from bayplan.controllers.desired_state import ObjectKey
 from bayplan.controllers.resource_interpreter import ResourceTemplate
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
@@ -24,7 +25,7 @@ from bayplan.model.terms import TARGET
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing import place_bindings
 from bayplan.reading import files
-from bayplan.reading.collecting import Inputs, ObjectKey
+from bayplan.reading.collecting import Inputs
 from bayplan.validating import placements
 from bayplan.wire import kinds
 from bayplan.wire.fleets import ResourceBinding

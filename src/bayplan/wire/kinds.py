@@ -15,7 +15,16 @@ import msgspec
 
 from bayplan.caching import memoised
 from bayplan.wire import observed
-from bayplan.wire.controllers import Controller, PodDisruptionBudget, PriorityClass, ReplicationController, Service
+from bayplan.wire.admission import LimitRange, MutatingWebhookConfiguration, ResourceQuota, RuntimeClass
+from bayplan.wire.controllers import (
+    Controller,
+    CronJob,
+    HorizontalPodAutoscaler,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicationController,
+    Service,
+)
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
@@ -64,6 +73,7 @@ class PodNames(enum.Enum):
     RANDOM = r"-[a-z0-9]{5}"
     ORDINAL = r"-[0-9]+"
     INDEXED = r"(-[0-9]+)?-[a-z0-9]{5}"
+    SCHEDULED = r"-[0-9]+(-[0-9]+)?-[a-z0-9]{5}"
 
 
 class ApiKind(msgspec.Struct, frozen=True):
@@ -127,11 +137,21 @@ _ROWS = (
     ApiKind("StatefulSet", "apps", "v1", "statefulsets", Controller, CONTROLLERS,
             _INTERPRETED | _SPREADS | _PLACED_AGAIN, observed.ObservedController, TEMPLATE, PodNames.ORDINAL, "sts"),
     ApiKind("Job", "batch", "v1", "jobs", Controller, CONTROLLERS, _INTERPRETED, None, TEMPLATE, PodNames.INDEXED),
-    ApiKind("CronJob", "batch", "v1", "cronjobs", pod_path=CRON_TEMPLATE),
+    ApiKind("CronJob", "batch", "v1", "cronjobs", CronJob, "cron_jobs", Trait.NONE, None,
+            CRON_TEMPLATE, PodNames.SCHEDULED, "cj"),
     ApiKind("ReplicationController", "", "v1", "replicationcontrollers", ReplicationController, CONTROLLERS,
             _SPREADS | _DISPLACED, None, TEMPLATE, PodNames.RANDOM, "rc"),
     ApiKind("DaemonSet", "apps", "v1", "daemonsets", Controller, CONTROLLERS, Trait.NONE, None,
             TEMPLATE, PodNames.RANDOM, "ds"),
+    ApiKind("HorizontalPodAutoscaler", "autoscaling", "v2", "horizontalpodautoscalers", HorizontalPodAutoscaler,
+            "autoscalers", short_name="hpa"),
+    # What changes pods that are created, or refuses them.
+    ApiKind("LimitRange", "", "v1", "limitranges", LimitRange, "limit_ranges", _OF_CLUSTER | _NO_STATUS),
+    ApiKind("ResourceQuota", "", "v1", "resourcequotas", ResourceQuota, "resource_quotas", _OF_CLUSTER),
+    ApiKind("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", RuntimeClass, "runtime_classes",
+            _OF_CLUSTER | _WIDE | _NO_STATUS),
+    ApiKind("MutatingWebhookConfiguration", _ADMISSION, "v1", "mutatingwebhookconfigurations",
+            MutatingWebhookConfiguration, "mutating_webhooks", _OF_CLUSTER | _WIDE | _NO_STATUS),
     # Storage.
     ApiKind("PersistentVolume", "", "v1", "persistentvolumes", PersistentVolume, "volumes",
             _PLACED_AGAIN | _OF_CLUSTER | _WIDE, PersistentVolume),
@@ -179,12 +199,9 @@ _ROWS = (
     # Known by name. A fleet may propagate their objects, unless they are transient.
     ApiKind("ControllerRevision", "apps", "v1", "controllerrevisions", traits=_TRANSIENT),
     ApiKind("Endpoints", "", "v1", "endpoints", traits=_TRANSIENT),
-    ApiKind("HorizontalPodAutoscaler", "autoscaling", "v2", "horizontalpodautoscalers"),
     ApiKind("Ingress", _NETWORK, "v1", "ingresses"),
-    ApiKind("LimitRange", "", "v1", "limitranges"),
     ApiKind("NetworkPolicy", _NETWORK, "v1", "networkpolicies"),
     ApiKind("PodTemplate", "", "v1", "podtemplates"),
-    ApiKind("ResourceQuota", "", "v1", "resourcequotas"),
     ApiKind("Role", _RBAC, "v1", "roles"),
     ApiKind("RoleBinding", _RBAC, "v1", "rolebindings"),
     ApiKind("ServiceAccount", "", "v1", "serviceaccounts"),
@@ -200,9 +217,7 @@ _ROWS = (
     ApiKind("IngressClass", _NETWORK, "v1", "ingressclasses", traits=_WIDE),
     ApiKind("MutatingAdmissionPolicy", _ADMISSION, "v1", "mutatingadmissionpolicies", traits=_WIDE),
     ApiKind("MutatingAdmissionPolicyBinding", _ADMISSION, "v1", "mutatingadmissionpolicybindings", traits=_WIDE),
-    ApiKind("MutatingWebhookConfiguration", _ADMISSION, "v1", "mutatingwebhookconfigurations", traits=_WIDE),
     ApiKind("PriorityLevelConfiguration", _FLOW, "v1", "prioritylevelconfigurations", traits=_WIDE),
-    ApiKind("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", traits=_WIDE),
     ApiKind("ValidatingAdmissionPolicy", _ADMISSION, "v1", "validatingadmissionpolicies", traits=_WIDE),
     ApiKind("ValidatingAdmissionPolicyBinding", _ADMISSION, "v1", "validatingadmissionpolicybindings", traits=_WIDE),
     ApiKind("ValidatingWebhookConfiguration", _ADMISSION, "v1", "validatingwebhookconfigurations", traits=_WIDE),

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
-from bayplan.controllers.desired_state import INDEX_KEY
+from bayplan.controllers.desired_state import INDEX_KEY, ObjectKey
 from bayplan.errors import Fault, InputError
 from bayplan.mapping.storage import BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE
 from bayplan.reading.cluster import IS_DEFAULT_CLASS
-from bayplan.reading.collecting import Inputs, ObjectKey
+from bayplan.reading.collecting import Inputs
 from bayplan.reading.quota_limits import CONFIG_MAP
 from bayplan.validating import structure_faults
 from bayplan.wire import conversion, kinds
