@@ -55,10 +55,13 @@ class Loader:
         self._path.write_text("\n".join(map(json.dumps, objects)))
         return cluster.read(ReadOptions([str(self._path)]))
 
-    def __call__(self, *objects, complete=False, unlisted=()):
+    def __call__(self, *objects, complete=False, unlisted=(), load="current"):
         inputs, sink = self.inputs(*objects)
         inputs.context_complete, inputs.unlisted = complete, set(unlisted)
-        return cluster.cluster_of(inputs, sink=sink)
+        return self.cluster(inputs, sink, load)
+
+    def cluster(self, inputs, sink, load="current"):
+        return cluster.cluster_of(inputs, sink=sink, load=load)
 
 
 def requests(found, name="shop/web"):

@@ -17,6 +17,7 @@ from bayplan.cli.console import Console
 from bayplan.errors import InputError
 
 if TYPE_CHECKING:
+    from bayplan.controllers.autoscalers import AssumedLoad
     from bayplan.explaining.explanation import Explanation
     from bayplan.model.workloads import Workload, WorkloadKey
     from bayplan.placing.place_pods import EngineOf
@@ -112,6 +113,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
         commands.Option("--alone", is_flag=True, help="Ignore the other pending workloads."),
         options.output("text", "json", "yaml"),
         options.EXIT_ZERO,
+        options.HPA,
     ),
 )
 def explain(
@@ -121,6 +123,7 @@ def explain(
     alone: bool,
     output: str,
     exit_zero: bool,
+    hpa: AssumedLoad,
     sources: options.InputOptions,
     scope: options.ScopeOptions,
     decisions: options.DecisionOptions,
@@ -128,7 +131,7 @@ def explain(
 ) -> int:
     """Write the explanation; exit code 1 if the workload is unschedulable."""
     asked, engines, in_scope = parse(workload), options.configured_engines(), scope.predicate()
-    found = loading.load(sources, scope, decisions, console)
+    found = loading.load(sources, scope, decisions, console, assumed_load=hpa)
     from bayplan.reading.fleet import Fleet
     from bayplan.writing import explanations, versioned
 

@@ -13,6 +13,7 @@ from bayplan.cli.console import Console
 from bayplan.cli.options import DecisionOptions, InputOptions, ScopeOptions
 
 if TYPE_CHECKING:
+    from bayplan.controllers.autoscalers import AssumedLoad
     from bayplan.model.semantics import Semantics
     from bayplan.reading.cluster import LoadedCluster, PodSink
     from bayplan.reading.collecting import Inputs, Sink
@@ -26,9 +27,13 @@ def load(
     scope: ScopeOptions,
     decisions: DecisionOptions,
     console: Console,
+    *,
+    assumed_load: AssumedLoad = "current",
 ) -> LoadedCluster | Fleet:
     """
     The cluster of the input, or the fleet if the input has Cluster objects; prints notes on what was left out or added.
+
+    `assumed_load` says how many replicas autoscalers ask for.
     """
     semantics = value_types.semantics_with(decisions.semantics, decisions.switch)
     from bayplan.reading import cluster
@@ -57,6 +62,7 @@ def load(
                 semantics=semantics,
                 seed=decisions.seed,
                 sink=sink,
+                load=assumed_load,
                 progress=lambda text: show(lambda: text),
             )
     for note in found.notes:

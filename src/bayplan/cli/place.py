@@ -13,6 +13,7 @@ from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
+    from bayplan.controllers.autoscalers import AssumedLoad
     from bayplan.explaining.explanation import Explanation
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
@@ -81,6 +82,7 @@ class FleetPlan(msgspec.Struct):
         ),
         options.output("table", "wide", "json", "yaml", "name", "html"),
         options.EXIT_ZERO,
+        options.HPA,
     ),
 )
 def place(
@@ -89,6 +91,7 @@ def place(
     replicas: int | str | None,
     output: str,
     exit_zero: bool,
+    hpa: AssumedLoad,
     sources: options.InputOptions,
     scope: options.ScopeOptions,
     decisions: options.DecisionOptions,
@@ -98,7 +101,7 @@ def place(
     if explain and replicas is not None:
         raise click.UsageError("--replicas only counts: use --explain without it")
     is_included, engines = scope.predicate(), options.configured_engines()
-    found = loading.load(sources, scope, decisions, console)
+    found = loading.load(sources, scope, decisions, console, assumed_load=hpa)
     pending = [workload for workload in found.pending if is_included(workload)]
     if not pending:
         console.note("there is nothing to place")

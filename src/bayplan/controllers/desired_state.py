@@ -116,8 +116,10 @@ class DesiredState(msgspec.Struct, kw_only=True):
 
     `controllers` has a list for each kind of controller. `policies` and `bindings` hold both the namespaced and the
     cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata.
-    `inventory` records which pods exist, including pods that a sink has consumed. With `context_complete`, the state
-    was listed from an API server: except for the kinds in `unlisted`, what is not in it does not exist.
+    `inventory` records which pods exist, including pods that a sink has consumed. `change` has the objects that are
+    about to be applied, `replaced` those of the state that they replace; without a change, the input is both. With
+    `context_complete`, the state was listed from an API server: except for the kinds in `unlisted`, what is not in it
+    does not exist.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
@@ -148,8 +150,17 @@ class DesiredState(msgspec.Struct, kw_only=True):
     rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
     templates: list[ApiObject] = msgspec.field(default_factory=list)
     inventory: PodInventory = msgspec.field(default_factory=PodInventory)
+    change: set[ObjectKey] | None = None
+    replaced: dict[ObjectKey, Any] = msgspec.field(default_factory=dict)
     context_complete: bool = False
     unlisted: set[str] = msgspec.field(default_factory=set)
+
+    def is_changed(self, found: ApiObject) -> bool:
+        """Whether the object is about to be applied: it is in the change, or written by hand if there is none."""
+        meta = found.metadata
+        if self.change is None:
+            return not meta.uid and not meta.resource_version
+        return ObjectKey(found.kind, meta.namespace, meta.name) in self.change
 
     def knows_all(self, kind: str) -> bool:
         """Whether an object of this kind that is not in the state does not exist."""

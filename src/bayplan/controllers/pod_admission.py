@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.controllers import limit_ranges, pod_classes, pod_defaults
+from bayplan.controllers import ephemeral_claims, limit_ranges, pod_classes, pod_defaults
 from bayplan.controllers.desired_state import DesiredState
 from bayplan.controllers.pod_classes import ClassError
+from bayplan.controllers.pod_injection import PodInjection
 from bayplan.controllers.resource_quotas import QuotaLedger
 from bayplan.wire.admission import LimitRange, RuntimeClass
 from bayplan.wire.pods import Pod, PodSpec
@@ -25,11 +26,14 @@ class AdmittedPod(msgspec.Struct, frozen=True):
     The pod as the server would store it.
 
     `refused` is the server's message if it does not; `not_judged` says why it is not known whether it can be placed.
+    `claims` are created for its ephemeral volumes, `notes` say which ones the server refuses.
     """
 
     pod: Pod
     refused: str = ""
     not_judged: str = ""
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class RefusedPod(msgspec.Struct, frozen=True):
@@ -60,6 +64,9 @@ class PodAdmission:
         for limit_range in state.limit_ranges:
             self._limit_ranges.setdefault(limit_range.metadata.namespace, []).append(limit_range)
         self._completed: dict[tuple[str, int], _Completed] = {}
+        self._claims = {(one.metadata.namespace, one.metadata.name) for one in state.claims}
+        webhooks_known = state.knows_all("MutatingWebhookConfiguration") and state.knows_all("Namespace")
+        self._injection = PodInjection(self._namespaces, state.mutating_webhooks, complete=webhooks_known)
 
     def admit(self, pod: Pod) -> AdmittedPod:
         """The new pod after admission. If it is admitted, its quotas are charged."""
@@ -71,7 +78,27 @@ class PodAdmission:
         message = found.refused or self.quotas.charge(namespace, name, found.spec)
         if message:
             return AdmittedPod(pod, refused=f'pods "{name}" is forbidden: {message}')
-        return AdmittedPod(pod, not_judged=found.not_judged)
+        doubts = filter(None, (found.not_judged, self._injection.reason(pod)))
+        return self.with_claims(AdmittedPod(pod, not_judged="; ".join(doubts)))
+
+    def admit_stored(self, pod: Pod) -> AdmittedPod:
+        """A pod that a server has admitted: only what happens to it afterwards is left."""
+        return self.with_claims(AdmittedPod(pod, not_judged=RESOURCE_CLAIMS if pod.spec.resource_claims else ""))
+
+    def with_claims(self, admitted: AdmittedPod) -> AdmittedPod:
+        """The result with the claims of the pod's ephemeral volumes that do not exist yet."""
+        if not any(volume.ephemeral for volume in admitted.pod.spec.volumes or ()):
+            return admitted
+        created, notes = [], []
+        for claim in ephemeral_claims.claims_of(admitted.pod):
+            key = claim.metadata.namespace, claim.metadata.name
+            refused = "" if key in self._claims else self.admit_claim(claim)
+            if refused:
+                notes.append(f"a pod waits for its ephemeral volume: {refused}")
+            elif key not in self._claims:
+                self._claims.add(key)
+                created.append(claim)
+        return msgspec.structs.replace(admitted, claims=tuple(created), notes=tuple(notes))
 
     def admit_claim(self, claim: PersistentVolumeClaim) -> str:
         """Why a new claim is refused; empty if it is admitted, and then its quotas are charged."""

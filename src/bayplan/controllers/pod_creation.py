@@ -21,7 +21,7 @@ from bayplan.errors import InputError
 from bayplan.mapping.pods import controller_of
 from bayplan.model.workloads import WorkloadKey
 from bayplan.wire import kinds
-from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, PodTemplateSpec
+from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, CronJob, PodTemplateSpec
 from bayplan.wire.meta import ApiObject, LabelSelector, ObjectMeta, OwnerReference
 from bayplan.wire.pods import PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodStatus, WireVolume
 from bayplan.wire.storage import PersistentVolumeClaim
@@ -44,7 +44,7 @@ class CreatedObjects(msgspec.Struct):
     `refused` are pods that an API server would not create. `not_judged` has, by `namespace/name`, those of `pods` of
     which it is not known whether they can be placed, with the reason; `not_judged_objects` the objects whose pods
     cannot be read at all. `made_for` leads from every pod, created or refused, to the object of the input that it is
-    made for: the Deployment, not its ReplicaSet.
+    made for: the Deployment, not its ReplicaSet. `notes` are for the user.
     """
 
     pods: list[Pod] = msgspec.field(default_factory=list)
@@ -54,6 +54,19 @@ class CreatedObjects(msgspec.Struct):
     not_judged: dict[WorkloadKey, str] = msgspec.field(default_factory=dict)
     not_judged_objects: list[tuple[ObjectKey, str]] = msgspec.field(default_factory=list)
     made_for: dict[WorkloadKey, ObjectKey] = msgspec.field(default_factory=dict)
+    notes: list[str] = msgspec.field(default_factory=list)
+
+    def add(self, admitted: AdmittedPod) -> None:
+        """Take in what an API server makes of one pod."""
+        if admitted.refused:
+            self.refused.append(RefusedPod(admitted.pod, admitted.refused))
+            return
+        if admitted.not_judged:
+            meta = admitted.pod.metadata
+            self.not_judged[WorkloadKey(f"{meta.namespace}/{meta.name}")] = admitted.not_judged
+        self.pods.append(admitted.pod)
+        self.claims.extend(admitted.claims)
+        self.notes.extend(admitted.notes)
 
 
 def create_missing_pods(
@@ -90,6 +103,10 @@ def create_missing_pods(
             if controller.metadata.deletion_timestamp is None:
                 factory.root = factory.roots.of(controller)
                 create(controller)
+    for cron_job in inputs.cron_jobs:
+        # The runs of one that the cluster has already are in the state.
+        if cron_job.metadata.deletion_timestamp is None and inputs.is_changed(cron_job):
+            factory.cron_job(cron_job)
     return factory.created
 
 
@@ -175,6 +192,25 @@ class _PodFactory(msgspec.Struct, eq=False):
             name = next(unique_names(base, self.taken, job.metadata.namespace))
             self._add(_pod(job, name, {**labels, **mark}, annotations=mark))
 
+    def cron_job(self, cron_job: CronJob) -> None:
+        """One run, now."""
+        meta, template = cron_job.metadata, cron_job.spec.job_template
+        if cron_job.spec.suspend:
+            self.created.notes.append(f"CronJob {meta.namespace}/{meta.name} is suspended: no pods are created for it")
+            return
+        # The controller appends the minute of the run; without a clock it is a number that depends on the name.
+        name = f"{meta.name}-{fnv32(f'{meta.namespace}/{meta.name}'.encode()) % 10**8:08}"
+        metadata = ObjectMeta(
+            name=name,
+            namespace=meta.namespace,
+            labels=template.metadata.labels,
+            annotations=template.metadata.annotations,
+            owner_references=[_owner_reference(cron_job)],
+            creation_timestamp=meta.creation_timestamp,
+        )
+        self.root = _key(cron_job)
+        self.job(Controller(api_version="batch/v1", kind="Job", metadata=metadata, spec=template.spec))
+
     def daemon_set(self, controller: Controller) -> None:
         spec = daemon_sets.with_tolerations(controller.spec.template.spec)
         served = {member.node for member in self.ownership.members(controller) if member.active}
@@ -194,15 +230,8 @@ class _PodFactory(msgspec.Struct, eq=False):
 
     def _add(self, pod: Pod, refused: str = "") -> None:
         """Create the pod if the server admits it; `refused` says that it does not get to the server."""
-        key = WorkloadKey(f"{pod.metadata.namespace}/{pod.metadata.name}")
-        self.created.made_for[key] = self.root
-        admitted = AdmittedPod(pod, refused=refused) if refused else self.admission.admit(pod)
-        if admitted.refused:
-            self.created.refused.append(RefusedPod(admitted.pod, admitted.refused))
-            return
-        if admitted.not_judged:
-            self.created.not_judged[key] = admitted.not_judged
-        self.created.pods.append(admitted.pod)
+        self.created.made_for[WorkloadKey(f"{pod.metadata.namespace}/{pod.metadata.name}")] = self.root
+        self.created.add(AdmittedPod(pod, refused=refused) if refused else self.admission.admit(pod))
         if self.progress is not None and len(self.created.pods) % PODS_PER_PROGRESS_REPORT == 0:
             self.progress(len(self.created.pods))
 
@@ -240,7 +269,9 @@ class _Roots:
     """Which object of the input the pods of a controller are made for: the owner of its owner, and so on."""
 
     def __init__(self, inputs: DesiredState) -> None:
-        owners = [one for row in kinds.held_in(kinds.CONTROLLERS) for one in inputs.controllers[row.kind]]
+        owners: list[ApiObject] = [*inputs.cron_jobs]
+        for row in kinds.held_in(kinds.CONTROLLERS):
+            owners += inputs.controllers[row.kind]
         self._owner_of = {_key(one): controller_of(one.metadata) for one in owners}
 
     def of(self, controller: ApiObject) -> ObjectKey:
@@ -261,11 +292,11 @@ def _n_replicas(controller: AnyController) -> int:
     return 1 if controller.spec.replicas is None else controller.spec.replicas
 
 
-def _owner_reference(controller: AnyController) -> OwnerReference:
+def _owner_reference(controller: ApiObject) -> OwnerReference:
     """The reference to a pod's controller, whose uid is derived from its name if it has none yet."""
     kind, meta = controller.kind, controller.metadata
     return OwnerReference(
-        api_version=_API_VERSION[kind],
+        api_version=_API_VERSION.get(kind, controller.api_version),
         kind=kind,
         name=meta.name,
         uid=meta.uid or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind}/{meta.namespace}/{meta.name}")),

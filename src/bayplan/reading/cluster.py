@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from bayplan.controllers import pod_creation, pod_defaults, resource_quotas
+from bayplan.controllers import autoscalers, pod_creation, pod_defaults, resource_quotas
+from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
-from bayplan.controllers.pod_admission import RESOURCE_CLAIMS, PodAdmission, RefusedPod
+from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
 from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
@@ -122,16 +123,18 @@ def cluster_of(
     semantics: Semantics = UPSTREAM,
     seed: str = "",
     sink: PodSink | None = None,
+    load: AssumedLoad = CURRENT,
     progress: Callable[[str], None] = lambda _: None,
 ) -> LoadedCluster:
     """
     An index of the nodes and running pods, and everything pending, including the missing pods of controllers.
 
-    `progress` receives a line of text now and then.
+    `load` says how many replicas autoscalers ask for. `progress` receives a line of text now and then.
     """
     sink = sink or PodSink()
     for pod in inputs.pods:
         sink(pod)
+    scaling = autoscalers.scale(inputs, load)
     admission = PodAdmission(inputs, _ledger(inputs, sink))
     admitted = _admitted(sink.pending, admission)
     created = pod_creation.create_missing_pods(
@@ -144,7 +147,8 @@ def cluster_of(
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
-    add_storage(inputs, index, created.claims, default_class=next((c.metadata.name for c in defaults), ""))
+    claims = [*admitted.claims, *created.claims]
+    add_storage(inputs, index, claims, default_class=next((c.metadata.name for c in defaults), ""))
     for node in inputs.nodes:
         index.add_target(targets.target_of_node(node))
     for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
@@ -160,7 +164,7 @@ def cluster_of(
     notes = _notes(inputs, created, sink, index)
     refused = [*admitted.refused, *created.refused]
     not_judged = {**admitted.not_judged, **created.not_judged}
-    notes += _admission_notes(refused, not_judged, created)
+    notes += [*scaling, *admitted.notes, *created.notes, *_admission_notes(refused, not_judged, created)]
     budgets = [disruption_budgets.budget_of(budget) for budget in inputs.disruption_budgets]
     return LoadedCluster(
         index,
@@ -200,19 +204,7 @@ def _admitted(pending: Iterable[Pod], admission: PodAdmission) -> pod_creation.C
     """The pending pods of the input after admission, which those of a dump have behind them."""
     found = pod_creation.CreatedObjects()
     for pod in pending:
-        key = WorkloadKey(f"{pod.metadata.namespace}/{pod.metadata.name}")
-        if _is_stored(pod):
-            found.pods.append(pod)
-            if pod.spec.resource_claims:
-                found.not_judged[key] = RESOURCE_CLAIMS
-            continue
-        result = admission.admit(pod)
-        if result.refused:
-            found.refused.append(RefusedPod(result.pod, result.refused))
-            continue
-        found.pods.append(result.pod)
-        if result.not_judged:
-            found.not_judged[key] = result.not_judged
+        found.add(admission.admit_stored(pod) if _is_stored(pod) else admission.admit(pod))
     return found
 
 
