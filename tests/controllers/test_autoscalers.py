@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from admitting import Loader, deployment, written
 from click.testing import CliRunner
 
+from admitting import Loader, deployment, written
 from bayplan.cli import main
 from bayplan.errors import InputError
 

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from admitting import Loader, messages, stored, written
 
+from admitting import Loader, messages, stored, written
 from bayplan.controllers.desired_state import ObjectKey
 
 
@@ -33,12 +33,18 @@ def test_one_run_is_created(load):
     found = load(cron_job())
     (pod,) = found.pending
     assert re.fullmatch(r"backup-\d{8}-[a-z0-9]{5}", pod.name)
-    assert (pod.labels["app"], pod.controller.kind, dict(pod.needs.requests.amounts)) == ("backup", "Job", {"cpu": 1000})
+    assert (pod.labels["app"], pod.controller.kind, dict(pod.needs.requests.amounts)) == (
+        "backup",
+        "Job",
+        {"cpu": 1000},
+    )
     assert found.made_for == {pod.key: ObjectKey("CronJob", "shop", "backup")}
     assert not any("ignored" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("job, n_pods", [("parallelism: 3", 3), ("parallelism: 3\n      completions: 2", 2), ("suspend: true", 0)])
+@pytest.mark.parametrize(
+    "job, n_pods", [("parallelism: 3", 3), ("parallelism: 3\n      completions: 2", 2), ("suspend: true", 0)]
+)
 def test_its_pods_are_those_of_its_job(load, job, n_pods):
     assert len(load(cron_job(job=job)).pending) == n_pods
 

@@ -1,8 +1,8 @@
 """A pod with an ephemeral volume gets its claim, and the volume rules judge it."""
 
 import pytest
-from admitting import Loader, deployment, pod, stored, written
 
+from admitting import Loader, deployment, pod, stored, written
 from bayplan.engine.engine import Engine
 from bayplan.placing import place_pods
 from bayplan.rules import profiles
@@ -48,7 +48,9 @@ def test_the_claim_is_created_and_judged(load, made):
 
 
 def test_a_claim_of_the_input_is_not_created_again(load):
-    bound = written("PersistentVolumeClaim", "web-scratch", "spec: {accessModes: [ReadWriteOnce], storageClassName: other}")
+    bound = written(
+        "PersistentVolumeClaim", "web-scratch", "spec: {accessModes: [ReadWriteOnce], storageClassName: other}"
+    )
     ((target, _),) = placed(load(*SCENE, pod(volumes=[SCRATCH]), bound))
     assert target == ""  # its class does not exist
 

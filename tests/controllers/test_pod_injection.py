@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+
 from admitting import Loader, deployment, pod, stored, written
 
 

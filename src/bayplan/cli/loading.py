@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from bayplan.cli import value_types
+from bayplan.cli import configuration, value_types
 from bayplan.cli.console import Console
 from bayplan.cli.options import DecisionOptions, InputOptions, ScopeOptions
 
@@ -109,6 +109,7 @@ def read(
                 ),
                 sinks=sinks or {},
                 live=() if fetcher is None else fetcher.sources(),
+                custom_kinds=configuration.custom_kinds(),
             )
         )
     if fetcher is not None:

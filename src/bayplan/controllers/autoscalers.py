@@ -45,16 +45,12 @@ class Autoscalers:
         return min(max(written, least), most)
 
 
-def scale(state: DesiredState, load: AssumedLoad = CURRENT, others: Iterable[ObjectKey] = ()) -> list[str]:
-    """
-    Set the replicas of all controllers of the state that an autoscaler scales; a note for each that has no target.
-
-    `others` are further objects that can be scaled.
-    """
+def scale(state: DesiredState, load: AssumedLoad = CURRENT) -> list[str]:
+    """Set the replicas of all controllers of the state that an autoscaler scales; a note for each without a target."""
     autoscalers = Autoscalers(state.autoscalers, load)
     missing = dict(autoscalers.by_target)
-    for key in others:
-        missing.pop(key, None)
+    for found in state.custom_objects:
+        missing.pop(ObjectKey(found.kind, found.metadata.namespace, found.metadata.name), None)
     for row in kinds.held_in(kinds.CONTROLLERS):
         for position, controller in enumerate(state.controllers[row.kind]):
             key = ObjectKey(controller.kind, controller.metadata.namespace, controller.metadata.name)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from bayplan.controllers import custom_kinds
+from bayplan.controllers.custom_kinds import CustomKind, GroupKind
 from bayplan.errors import Fault
 from bayplan.mapping import selectors
 from bayplan.mapping.pods import FINISHED, controller_of
@@ -28,6 +30,7 @@ from bayplan.wire.controllers import (
     ReplicationController,
     Service,
 )
+from bayplan.wire.custom import CustomObject
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
 from bayplan.wire.kinds import ApiKind
 from bayplan.wire.meta import ApiObject
@@ -116,10 +119,11 @@ class DesiredState(msgspec.Struct, kw_only=True):
 
     `controllers` has a list for each kind of controller. `policies` and `bindings` hold both the namespaced and the
     cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata.
-    `inventory` records which pods exist, including pods that a sink has consumed. `change` has the objects that are
-    about to be applied, `replaced` those of the state that they replace; without a change, the input is both. With
-    `context_complete`, the state was listed from an API server: except for the kinds in `unlisted`, what is not in it
-    does not exist.
+    `custom_objects` are of the kinds in the table `custom_kinds`, which make pods; `unread_objects` have a pod template
+    too, but how many pods are made from it is not known. `inventory` records which pods exist, including pods that a
+    sink has consumed. `change` has the objects that are about to be applied, `replaced` those of the state that they
+    replace; without a change, the input is both. With `context_complete`, the state was listed from an API server:
+    except for the kinds in `unlisted`, what is not in it does not exist.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
@@ -150,6 +154,9 @@ class DesiredState(msgspec.Struct, kw_only=True):
     rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
     templates: list[ApiObject] = msgspec.field(default_factory=list)
     inventory: PodInventory = msgspec.field(default_factory=PodInventory)
+    custom_objects: list[CustomObject] = msgspec.field(default_factory=list)
+    unread_objects: list[ObjectKey] = msgspec.field(default_factory=list)
+    custom_kinds: dict[GroupKind, CustomKind] = msgspec.field(default_factory=custom_kinds.table)
     change: set[ObjectKey] | None = None
     replaced: dict[ObjectKey, Any] = msgspec.field(default_factory=dict)
     context_complete: bool = False

@@ -14,14 +14,17 @@ from typing import Any
 
 import msgspec
 
-from bayplan.controllers import daemon_sets, jobs
+from bayplan.controllers import custom_kinds, daemon_sets, jobs
+from bayplan.controllers.autoscalers import CURRENT, AssumedLoad, Autoscalers
+from bayplan.controllers.created_objects import CreatedObjects, Roots, key_of
+from bayplan.controllers.custom_kinds import CustomKind
 from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, ObjectKey, PodOwnership
-from bayplan.controllers.pod_admission import AdmittedPod, PodAdmission, RefusedPod
+from bayplan.controllers.pod_admission import AdmittedPod, PodAdmission
 from bayplan.errors import InputError
-from bayplan.mapping.pods import controller_of
 from bayplan.model.workloads import WorkloadKey
 from bayplan.wire import kinds
 from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, CronJob, PodTemplateSpec
+from bayplan.wire.custom import CustomObject
 from bayplan.wire.meta import ApiObject, LabelSelector, ObjectMeta, OwnerReference
 from bayplan.wire.pods import PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodStatus, WireVolume
 from bayplan.wire.storage import PersistentVolumeClaim
@@ -30,6 +33,7 @@ TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
 MAX_CREATED_PODS = 1_000_000  # several times what a Kubernetes cluster supports; only a typing error requests more
 PODS_PER_PROGRESS_REPORT = 1000
+NUMBER_NOT_KNOWN = "it has a pod template, and how many pods are made from it is not known"
 _API_VERSION = {row.kind: row.api_version for row in kinds.held_in(kinds.CONTROLLERS)}
 # apimachinery/pkg/util/rand/rand.go: no vowels and no look-alikes, so that no name forms a word.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -37,49 +41,19 @@ _SUFFIX_LENGTH = 5
 MAX_BASE_LENGTH = 63 - _SUFFIX_LENGTH  # apiserver/pkg/storage/names/generate.go
 
 
-class CreatedObjects(msgspec.Struct):
-    """
-    What controllers would create: pods, the ReplicaSets of Deployments, the claims of StatefulSets.
-
-    `refused` are pods that an API server would not create. `not_judged` has, by `namespace/name`, those of `pods` of
-    which it is not known whether they can be placed, with the reason; `not_judged_objects` the objects whose pods
-    cannot be read at all. `made_for` leads from every pod, created or refused, to the object of the input that it is
-    made for: the Deployment, not its ReplicaSet. `notes` are for the user.
-    """
-
-    pods: list[Pod] = msgspec.field(default_factory=list)
-    replica_sets: list[Controller] = msgspec.field(default_factory=list)
-    claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
-    refused: list[RefusedPod] = msgspec.field(default_factory=list)
-    not_judged: dict[WorkloadKey, str] = msgspec.field(default_factory=dict)
-    not_judged_objects: list[tuple[ObjectKey, str]] = msgspec.field(default_factory=list)
-    made_for: dict[WorkloadKey, ObjectKey] = msgspec.field(default_factory=dict)
-    notes: list[str] = msgspec.field(default_factory=list)
-
-    def add(self, admitted: AdmittedPod) -> None:
-        """Take in what an API server makes of one pod."""
-        if admitted.refused:
-            self.refused.append(RefusedPod(admitted.pod, admitted.refused))
-            return
-        if admitted.not_judged:
-            meta = admitted.pod.metadata
-            self.not_judged[WorkloadKey(f"{meta.namespace}/{meta.name}")] = admitted.not_judged
-        self.pods.append(admitted.pod)
-        self.claims.extend(admitted.claims)
-        self.notes.extend(admitted.notes)
-
-
 def create_missing_pods(
     inputs: DesiredState,
     *,
     admission: PodAdmission | None = None,
+    load: AssumedLoad = CURRENT,
     progress: Callable[[int], None] | None = None,
 ) -> CreatedObjects:
     """
     Everything that the input's controllers would still create; the input is not changed.
 
-    `admission` has admitted the pods that come first, and admits the created ones in order. `progress` receives the
-    number of pods now and then. Raises InputError instead of creating more pods than any cluster supports.
+    `admission` has admitted the pods that come first, and admits the created ones in order; `load` is what autoscalers
+    of custom objects assume. `progress` receives the number of pods now and then. Raises InputError instead of creating
+    more pods than any cluster supports.
     """
     factory = _PodFactory(
         inputs,
@@ -88,7 +62,8 @@ def create_missing_pods(
         taken=set(inputs.inventory.names),
         claims={(claim.metadata.namespace, claim.metadata.name) for claim in inputs.claims},
         admission=admission or PodAdmission(inputs),
-        roots=_Roots(inputs),
+        roots=Roots(inputs),
+        autoscalers=Autoscalers(inputs.autoscalers, load),
     )
     creators: dict[str, Callable[[Any], None]] = {
         "DaemonSet": factory.daemon_set,
@@ -107,6 +82,7 @@ def create_missing_pods(
         # The runs of one that the cluster has already are in the state.
         if cron_job.metadata.deletion_timestamp is None and inputs.is_changed(cron_job):
             factory.cron_job(cron_job)
+    factory.custom_objects()
     return factory.created
 
 
@@ -123,7 +99,8 @@ class _PodFactory(msgspec.Struct, eq=False):
     taken: set[str]
     claims: set[tuple[str, str]]
     admission: PodAdmission
-    roots: _Roots
+    roots: Roots
+    autoscalers: Autoscalers
     root: ObjectKey = ObjectKey("", "", "")
     created: CreatedObjects = msgspec.field(default_factory=CreatedObjects)
 
@@ -208,8 +185,49 @@ class _PodFactory(msgspec.Struct, eq=False):
             owner_references=[_owner_reference(cron_job)],
             creation_timestamp=meta.creation_timestamp,
         )
-        self.root = _key(cron_job)
+        self.root = key_of(cron_job)
         self.job(Controller(api_version="batch/v1", kind="Job", metadata=metadata, spec=template.spec))
+
+    def custom_objects(self) -> None:
+        """The pods of custom objects that are new; of one that runs already it is not known how it replaces pods."""
+        unread = self.created.not_judged_objects
+        unread.extend((key, NUMBER_NOT_KNOWN) for key in self.inputs.unread_objects)
+        running = {key_of(one): one for one in self.inputs.custom_objects if one.of_state}
+        replaced: dict[ObjectKey, Any] = {**self.inputs.replaced, **running}
+        for written in self.inputs.custom_objects:
+            self.root = key = key_of(written)
+            if written.of_state or self.roots.has_made(key, self.inputs):
+                continue
+            kind = self.inputs.custom_kinds[written.api_version.rpartition("/")[0], written.kind]
+            if key not in replaced:
+                try:
+                    self._custom(written, kind)
+                except msgspec.ValidationError as error:
+                    unread.append((key, f"its pod template cannot be read: {error}"))
+            elif not custom_kinds.makes_the_same(kind, written, replaced[key]):
+                unread.append((key, f"how a {written.kind} replaces its pods is not known"))
+
+    def _custom(self, written: CustomObject, kind: CustomKind) -> None:
+        if kind.like:
+            spec = msgspec.convert(written.content.get("spec") or {}, ControllerSpec)
+            spec.replicas = self.autoscalers.replicas(self.root, spec.replicas)
+            like = Controller(api_version=written.api_version, kind=written.kind, metadata=written.metadata, spec=spec)
+            (self.daemon_set if kind.like == "DaemonSet" else self.stateful_set)(like)
+            return
+        found = list(custom_kinds.templates_of(kind, written.content))
+        if not found:
+            self.created.not_judged_objects.append((self.root, "it has no pod template where one is expected"))
+        for one in found:
+            n_pods = self.autoscalers.replicas(self.root, one.n_pods) if len(found) == 1 else one.n_pods
+            template = msgspec.convert(one.content, PodTemplateSpec)
+            owner = Controller(
+                api_version=written.api_version,
+                kind=written.kind,
+                metadata=written.metadata,
+                spec=ControllerSpec(template=template),
+            )
+            self._check_limit(owner, n_pods or 0, one.path)
+            self._add_identical(owner, n_pods or 0, part=one.part)
 
     def daemon_set(self, controller: Controller) -> None:
         spec = daemon_sets.with_tolerations(controller.spec.template.spec)
@@ -222,9 +240,9 @@ class _PodFactory(msgspec.Struct, eq=False):
                 self._add(_pod(controller, next(names), labels, spec=bound))
 
     def _add_identical(
-        self, controller: AnyController, n_missing: int, labels: Mapping[str, str] | None = None
+        self, controller: AnyController, n_missing: int, labels: Mapping[str, str] | None = None, part: str = ""
     ) -> None:
-        names = self._names(controller)
+        names = self._names(controller, part)
         for _ in range(n_missing):
             self._add(_pod(controller, next(names), labels or {}))
 
@@ -241,8 +259,9 @@ class _PodFactory(msgspec.Struct, eq=False):
             message = f"expected at most {MAX_CREATED_PODS:,} pods to be made from controllers in all, got {n_all:,}"
             raise InputError(self.inputs.fault(controller, message, path))
 
-    def _names(self, controller: AnyController) -> Iterator[str]:
-        return unique_names(f"{controller.metadata.name}-", self.taken, controller.metadata.namespace)
+    def _names(self, controller: AnyController, part: str = "") -> Iterator[str]:
+        base = f"{controller.metadata.name}-{part.lower()}-" if part else f"{controller.metadata.name}-"
+        return unique_names(base, self.taken, controller.metadata.namespace)
 
     def _with_claims(self, controller: Controller, pod_name: str) -> tuple[PodSpec, str]:
         """
@@ -265,29 +284,6 @@ class _PodFactory(msgspec.Struct, eq=False):
         return msgspec.structs.replace(spec, volumes=volumes), refused
 
 
-class _Roots:
-    """Which object of the input the pods of a controller are made for: the owner of its owner, and so on."""
-
-    def __init__(self, inputs: DesiredState) -> None:
-        owners: list[ApiObject] = [*inputs.cron_jobs]
-        for row in kinds.held_in(kinds.CONTROLLERS):
-            owners += inputs.controllers[row.kind]
-        self._owner_of = {_key(one): controller_of(one.metadata) for one in owners}
-
-    def of(self, controller: ApiObject) -> ObjectKey:
-        key, seen = _key(controller), set[ObjectKey]()
-        while key not in seen:  # owners may form a circle
-            seen.add(key)
-            owner = self._owner_of.get(key)
-            above = key if owner is None else ObjectKey(owner.kind, key.namespace, owner.name)
-            key = above if above in self._owner_of else key
-        return key
-
-
-def _key(found: ApiObject) -> ObjectKey:
-    return ObjectKey(found.kind, found.metadata.namespace, found.metadata.name)
-
-
 def _n_replicas(controller: AnyController) -> int:
     return 1 if controller.spec.replicas is None else controller.spec.replicas
 
@@ -296,12 +292,19 @@ def _owner_reference(controller: ApiObject) -> OwnerReference:
     """The reference to a pod's controller, whose uid is derived from its name if it has none yet."""
     kind, meta = controller.kind, controller.metadata
     return OwnerReference(
-        api_version=_API_VERSION.get(kind, controller.api_version),
+        api_version=_API_VERSION[kind] if _is_of_kubernetes(controller) else controller.api_version,
         kind=kind,
         name=meta.name,
         uid=meta.uid or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind}/{meta.namespace}/{meta.name}")),
         controller=True,
     )
+
+
+def _is_of_kubernetes(controller: ApiObject) -> bool:
+    """Whether the kind is one of Kubernetes' own controllers; other groups may reuse their names."""
+    group = controller.api_version.rpartition("/")[0]
+    known = group in kinds.FORMER_GROUPS or (group, controller.kind) in kinds.KINDS or not controller.api_version
+    return known and controller.kind in _API_VERSION
 
 
 def _pod(

@@ -6,12 +6,15 @@ Controllers' missing pods are created first. Does not schedule anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
 from bayplan.controllers import autoscalers, pod_creation, pod_defaults, resource_quotas
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
+from bayplan.controllers.created_objects import CreatedObjects
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
 from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
@@ -67,7 +70,7 @@ class LoadedCluster(msgspec.Struct):
     """
     `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
 
-    `refused`, `not_judged`, `not_judged_objects` and `made_for` are those of `pod_creation.CreatedObjects`, with the
+    `refused`, `not_judged`, `not_judged_objects` and `made_for` are those of `CreatedObjects`, with the
     pending pods of the input that were written by hand. The pods in `not_judged` are among the pending ones.
     """
 
@@ -140,6 +143,7 @@ def cluster_of(
     created = pod_creation.create_missing_pods(
         inputs,
         admission=admission,
+        load=load,
         progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
     )
     spread_context = spread_context_of(inputs, created.replica_sets)
@@ -200,9 +204,9 @@ def _is_stored(pod: Pod) -> bool:
     return bool(pod.metadata.uid or pod.metadata.resource_version)
 
 
-def _admitted(pending: Iterable[Pod], admission: PodAdmission) -> pod_creation.CreatedObjects:
+def _admitted(pending: Iterable[Pod], admission: PodAdmission) -> CreatedObjects:
     """The pending pods of the input after admission, which those of a dump have behind them."""
-    found = pod_creation.CreatedObjects()
+    found = CreatedObjects()
     for pod in pending:
         found.add(admission.admit_stored(pod) if _is_stored(pod) else admission.admit(pod))
     return found
@@ -259,7 +263,7 @@ def add_storage(
 
 
 def _admission_notes(
-    refused: list[RefusedPod], not_judged: dict[WorkloadKey, str], created: pod_creation.CreatedObjects
+    refused: list[RefusedPod], not_judged: dict[WorkloadKey, str], created: CreatedObjects
 ) -> list[str]:
     """One line for each reason: the pods of a template share it."""
     texts = [f"the API server would refuse {one.message}" for one in refused[:_MAX_NAMES_SHOWN]]
@@ -276,7 +280,7 @@ def _admission_notes(
     return texts
 
 
-def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
+def _notes(inputs: Inputs, created: CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
     notes = list(inputs.hints)
     if created.pods:
         counted = "1 pod was" if len(created.pods) == 1 else f"{len(created.pods)} pods were"
@@ -292,7 +296,19 @@ def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, 
         notes.append(
             "policies and bindings are ignored without clusters: add the output of kubectl get clusters -o yaml"
         )
-    if inputs.skipped:
-        listed = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))
-        notes.append(f"ignored, because placements do not depend on them: {listed}")
+    admitting = {row.kind for row in kinds.having(Trait.ADMITS)}
+    for text, counts in (
+        ("ignored, because placements do not depend on them", _counts(inputs.skipped, without=admitting)),
+        ("not judged: what these may change in pods, or refuse", _counts(inputs.skipped, only=admitting)),
+        ("not read, because their kinds are not known; if they make pods, these are missing", _counts(inputs.unknown)),
+    ):
+        if counts:
+            notes.append(f"{text}: {counts}")
     return notes
+
+
+def _counts(
+    counted: Counter[str], *, only: AbstractSet[str] | None = None, without: AbstractSet[str] = frozenset()
+) -> str:
+    found = sorted((kind, n) for kind, n in counted.items() if kind not in without and (only is None or kind in only))
+    return ", ".join(f"{n} {kind}" for kind, n in found)

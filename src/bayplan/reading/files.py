@@ -21,6 +21,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from bayplan.controllers import custom_kinds
+from bayplan.controllers.custom_kinds import CustomKind
 from bayplan.errors import Fault, InputError
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.reading import json_documents
@@ -54,7 +56,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     Objects that name no namespace are in `namespace`. If `strict`, misspelt fields are faults, and so is what an API
     server would reject in hand-written objects, given `semantics`. A sink, by kind, receives each object instead of the
     list in `Inputs`, so that the caller can reduce and drop it at once. `live` is what an API server returned: an
-    object in a file replaces it.
+    object in a file replaces it. `custom_kinds` make pods, beside those that are known anyway.
     """
 
     paths: Sequence[str] = ()
@@ -66,6 +68,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     progress: Callable[[ReadProgress], None] | None = None
     sinks: Mapping[GroupKind, Sink] = {}
     live: Iterable[Source] = ()
+    custom_kinds: Sequence[CustomKind] = ()
 
 
 class _ProgressReporter(msgspec.Struct):
@@ -84,7 +87,8 @@ def load(options: ReadOptions) -> Inputs:
     """The objects of all files and of the live cluster; raises InputError with everything that is wrong."""
     found = find_files(options.paths, recursive=options.recursive)
     files = found.files
-    collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks)
+    inputs = Inputs(custom_kinds=custom_kinds.table(options.custom_kinds))
+    collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks, inputs=inputs)
     collector.faults.extend(found.faults)
     collector.inputs.hints.extend(map(str, found.skipped))
     n_bytes = sum(os.path.getsize(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH202

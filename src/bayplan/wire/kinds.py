@@ -62,6 +62,7 @@ class Trait(enum.Flag):
     CONFIDENTIAL = enum.auto()  # its objects may hold secrets, so no snapshot has them
     TARGET = enum.auto()  # pods or bindings are placed on its objects, so they are never propagated
     OF_CLUSTER = enum.auto()  # every cluster has objects of its own; that no policy selects them is not reported
+    ADMITS = enum.auto()  # an API server may change or refuse pods because of its objects, which are not read
     TRANSIENT = enum.auto()  # a cluster creates its objects by itself, in large numbers; they are never propagated
 
 
@@ -115,7 +116,7 @@ _WIDE, _DECIDES, _SPREADS = Trait.CLUSTER_WIDE, Trait.DECIDES, Trait.DECIDES | T
 _AUDITED, _DISPLACED, _INTERPRETED = Trait.AUDITED, Trait.DISPLACED, Trait.INTERPRETED
 _PLACEMENT, _NO_STATUS = Trait.HAS_PLACEMENT, Trait.NO_STATUS
 _CONFIDENTIAL, _TRANSIENT = Trait.CONFIDENTIAL, Trait.TRANSIENT
-_TARGET, _OF_CLUSTER = Trait.TARGET, Trait.OF_CLUSTER
+_TARGET, _OF_CLUSTER, _ADMITS = Trait.TARGET, Trait.OF_CLUSTER, Trait.ADMITS
 _PLACED_AGAIN = _DECIDES | _AUDITED | _DISPLACED
 _CLUSTER, _POLICY, _WORK = "cluster.karmada.io", "policy.karmada.io", "work.karmada.io"
 _ADMISSION, _RBAC, _FLOW = "admissionregistration.k8s.io", "rbac.authorization.k8s.io", "flowcontrol.apiserver.k8s.io"
@@ -215,12 +216,15 @@ _ROWS = (
     ApiKind("FlowSchema", _FLOW, "v1", "flowschemas", traits=_WIDE),
     ApiKind("GatewayClass", "gateway.networking.k8s.io", "v1", "gatewayclasses", traits=_WIDE),
     ApiKind("IngressClass", _NETWORK, "v1", "ingressclasses", traits=_WIDE),
-    ApiKind("MutatingAdmissionPolicy", _ADMISSION, "v1", "mutatingadmissionpolicies", traits=_WIDE),
-    ApiKind("MutatingAdmissionPolicyBinding", _ADMISSION, "v1", "mutatingadmissionpolicybindings", traits=_WIDE),
+    ApiKind("MutatingAdmissionPolicy", _ADMISSION, "v1", "mutatingadmissionpolicies", traits=_ADMITS | _WIDE),
+    ApiKind("MutatingAdmissionPolicyBinding", _ADMISSION, "v1", "mutatingadmissionpolicybindings",
+            traits=_ADMITS | _WIDE),
     ApiKind("PriorityLevelConfiguration", _FLOW, "v1", "prioritylevelconfigurations", traits=_WIDE),
-    ApiKind("ValidatingAdmissionPolicy", _ADMISSION, "v1", "validatingadmissionpolicies", traits=_WIDE),
-    ApiKind("ValidatingAdmissionPolicyBinding", _ADMISSION, "v1", "validatingadmissionpolicybindings", traits=_WIDE),
-    ApiKind("ValidatingWebhookConfiguration", _ADMISSION, "v1", "validatingwebhookconfigurations", traits=_WIDE),
+    ApiKind("ValidatingAdmissionPolicy", _ADMISSION, "v1", "validatingadmissionpolicies", traits=_ADMITS | _WIDE),
+    ApiKind("ValidatingAdmissionPolicyBinding", _ADMISSION, "v1", "validatingadmissionpolicybindings",
+            traits=_ADMITS | _WIDE),
+    ApiKind("ValidatingWebhookConfiguration", _ADMISSION, "v1", "validatingwebhookconfigurations",
+            traits=_ADMITS | _WIDE),
     ApiKind("VolumeAttributesClass", _STORAGE, "v1", "volumeattributesclasses", traits=_WIDE),
 )
 # fmt: on
