@@ -38,6 +38,11 @@ KINDS = {
     "VolumeAttachment": "io.k8s.api.storage.v1.VolumeAttachment",
     "PriorityClass": "io.k8s.api.scheduling.v1.PriorityClass",
     "PodDisruptionBudget": "io.k8s.api.policy.v1.PodDisruptionBudget",
+    "LimitRange": "io.k8s.api.core.v1.LimitRange",
+    "ResourceQuota": "io.k8s.api.core.v1.ResourceQuota",
+    "RuntimeClass": "io.k8s.api.node.v1.RuntimeClass",
+    "MutatingWebhookConfiguration": "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration",
+    "HorizontalPodAutoscaler": "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler",
 }
 SCALARS = {"string": "string", "boolean": "bool", "integer": "int", "number": "number"}
 LEAVES = {"Quantity": "Quantity", "IntOrString": "IntOrString", "Time": "string", "MicroTime": "string"}

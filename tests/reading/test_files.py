@@ -220,11 +220,11 @@ def test_skipped_kinds_are_counted(load):
         ---
         {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}
         ---
-        {apiVersion: batch/v1, kind: CronJob, metadata: {name: c}}
+        {apiVersion: v1, kind: ServiceAccount, metadata: {name: c}}
         ---
         {apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: d}}
         """)
-    assert found.skipped == {"ConfigMap": 2, "CronJob": 1, "Service": 1}
+    assert found.skipped == {"ConfigMap": 2, "ServiceAccount": 1, "Service": 1}
     assert found.services == []
 
 

@@ -71,6 +71,8 @@ def view(arguments: tuple[str, ...], origins: bool, output: str, console: Consol
         content["scheduler"] = loaded.scheduler
     if loaded.guard is not None:
         content["guard"] = loaded.guard
+    if loaded.custom_kinds is not None:
+        content["customKinds"] = loaded.custom_kinds
     console.answer(versioned.written(versioned.document(configuration.KIND, content), output))
     return commands.EXIT_YES
 

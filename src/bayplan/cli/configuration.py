@@ -7,6 +7,7 @@ The configuration file: defaults for options, and the configuration of the sched
     commands:  {place: {output: wide}} # for one command
     scheduler: {profiles: […]}         # a KubeSchedulerConfiguration
     guard:     {restrict: all}         # limits on required anti-affinity, and who is exempt
+    customKinds: [{group: example.com, kind: Farm, templates: […]}]   # what else makes pods
 
 A plain KubeSchedulerConfiguration is accepted too. This module does not know what the options mean.
 """
@@ -24,6 +25,7 @@ import msgspec
 from bayplan.errors import Fault, InputError
 
 if TYPE_CHECKING:
+    from bayplan.controllers.custom_kinds import CustomKind
     from bayplan.reading.documents import Document
     from bayplan.validating import structure
 
@@ -33,13 +35,14 @@ META_KEY = "bayplan.configuration"
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """The content of the file; `scheduler` and `guard` are None if they are not set."""
+    """The content of the file; `scheduler`, `guard` and `custom_kinds` are None if they are not set."""
 
     file: str = ""
     options: dict[str, Any] = {}
     commands: dict[str, dict[str, Any] | None] = {}
     scheduler: dict[str, Any] | None = None
     guard: dict[str, Any] | None = None
+    custom_kinds: list[Any] | None = None
 
     def defaults(self, command: str) -> dict[str, Any]:
         """Parameter → value for one command."""
@@ -51,6 +54,16 @@ def current(ctx: click.Context | None = None) -> Configuration:
     """The configuration of the current run, or of the run of a context."""
     found = (ctx or click.get_current_context()).meta.get(META_KEY)
     return found if isinstance(found, Configuration) else Configuration()
+
+
+def custom_kinds() -> list[CustomKind]:
+    """The custom kinds of the current run that the file adds."""
+    written = current().custom_kinds
+    if not written:
+        return []
+    from bayplan.controllers.custom_kinds import CustomKind
+
+    return msgspec.convert(written, list[CustomKind])
 
 
 def apply(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
@@ -122,7 +135,12 @@ def load(path: str, known: dict[str, dict[str, bool]]) -> Configuration:
     if is_scheduler:
         return Configuration(path, scheduler=root)
     return Configuration(
-        path, root.get("options") or {}, root.get("commands") or {}, root.get("scheduler"), root.get("guard")
+        path,
+        root.get("options") or {},
+        root.get("commands") or {},
+        root.get("scheduler"),
+        root.get("guard"),
+        root.get("customKinds"),
     )
 
 
@@ -144,6 +162,7 @@ def _document(path: str) -> Document:
 
 def _problems(document: Document, known: dict[str, dict[str, bool]]) -> Iterator[tuple[str, str]]:
     """Field path and message of each fault."""
+    from bayplan.controllers.custom_kinds import CustomKind
     from bayplan.validating import structure, structure_faults
     from bayplan.validating.guard import GuardSettings
 
@@ -159,6 +178,9 @@ def _problems(document: Document, known: dict[str, dict[str, bool]]) -> Iterator
         yield from _scheduler_problems(root["scheduler"], "scheduler")
     if root.get("guard") is not None:
         for fault in structure_faults.faults(root["guard"], GuardSettings, "guard"):
+            yield fault.path, fault.message
+    if root.get("customKinds") is not None:
+        for fault in structure_faults.faults(root["customKinds"], list[CustomKind], "customKinds"):
             yield fault.path, fault.message
 
 
@@ -183,7 +205,7 @@ def _shape(known: dict[str, dict[str, bool]]) -> structure.Shape:
     every = {name: many for named in known.values() for name, many in named.items()}
     commands = {name: options(named) for name, named in known.items()}
     fields = {
-        **dict.fromkeys(("apiVersion", "kind", "metadata", "scheduler", "guard"), ANYTHING),
+        **dict.fromkeys(("apiVersion", "kind", "metadata", "scheduler", "guard", "customKinds"), ANYTHING),
         "options": options(every),
         "commands": Record({**commands}, closed=True, noun="command", bracketed=True),
     }

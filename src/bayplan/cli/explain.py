@@ -17,6 +17,7 @@ from bayplan.cli.console import Console
 from bayplan.errors import InputError
 
 if TYPE_CHECKING:
+    from bayplan.controllers.autoscalers import AssumedLoad
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
     from bayplan.model.workloads import Workload, WorkloadKey
@@ -114,6 +115,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
         options.NO_PREEMPTION,
         options.output("text", "json", "yaml"),
         options.EXIT_ZERO,
+        options.HPA,
     ),
 )
 def explain(
@@ -124,6 +126,7 @@ def explain(
     no_preemption: bool,
     output: str,
     exit_zero: bool,
+    hpa: AssumedLoad,
     sources: options.InputOptions,
     scope: options.ScopeOptions,
     decisions: options.DecisionOptions,
@@ -131,7 +134,7 @@ def explain(
 ) -> int:
     """Write the explanation; exit code 1 if the workload is unschedulable."""
     asked, engines, in_scope = parse(workload), options.configured_engines(), scope.predicate()
-    found = loading.load(sources, scope, decisions, console)
+    found = loading.load(sources, scope, decisions, console, assumed_load=hpa)
     from bayplan.reading.fleet import Fleet
     from bayplan.writing import explanations, versioned
 

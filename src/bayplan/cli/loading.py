@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from bayplan.cli import value_types
+from bayplan.cli import configuration, value_types
 from bayplan.cli.console import Console
 from bayplan.cli.options import DecisionOptions, InputOptions, ScopeOptions
 
 if TYPE_CHECKING:
+    from bayplan.controllers.autoscalers import AssumedLoad
     from bayplan.model.semantics import Semantics
     from bayplan.reading.cluster import LoadedCluster, PodSink
     from bayplan.reading.collecting import Inputs, Sink
@@ -26,9 +27,13 @@ def load(
     scope: ScopeOptions,
     decisions: DecisionOptions,
     console: Console,
+    *,
+    assumed_load: AssumedLoad = "current",
 ) -> LoadedCluster | Fleet:
     """
     The cluster of the input, or the fleet if the input has Cluster objects; prints notes on what was left out or added.
+
+    `assumed_load` says how many replicas autoscalers ask for.
     """
     semantics = value_types.semantics_with(decisions.semantics, decisions.switch)
     from bayplan.reading import cluster
@@ -57,6 +62,7 @@ def load(
                 semantics=semantics,
                 seed=decisions.seed,
                 sink=sink,
+                load=assumed_load,
                 progress=lambda text: show(lambda: text),
             )
     for note in found.notes:
@@ -104,11 +110,15 @@ def read(
                 sinks=sinks or {},
                 state=sources.state,
                 live=() if fetcher is None else fetcher.sources(),
+                custom_kinds=configuration.custom_kinds(),
             )
         )
-    found[0].context_complete = fetcher is not None and not fetcher.notes
-    for note in () if fetcher is None else fetcher.notes:
-        console.note(note)
+    if fetcher is not None:
+        inputs, _ = found
+        inputs.context_complete = True
+        inputs.unlisted |= fetcher.kinds_not_listed
+        for note in fetcher.notes:
+            console.note(note)
     return found
 
 

@@ -252,6 +252,16 @@ DECISIONS = OptionGroup(
     ),
 )
 
+HPA = Option(
+    "--hpa",
+    type=click.Choice(["min", "current", "max"]),
+    default="current",
+    show_default=True,
+    heading=_DECISIONS,
+    help="Replicas that a HorizontalPodAutoscaler gives its target. current: as many as the target asks for, within "
+    "the limits, and the minimum if it does not say. min, max: the limits.",
+)
+
 CONSOLE = OptionGroup(
     "console",
     _console,

@@ -13,6 +13,7 @@ from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
+    from bayplan.controllers.autoscalers import AssumedLoad
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
     from bayplan.indexing.placement_index import PlacementIndex
@@ -88,6 +89,7 @@ class FleetPlan(msgspec.Struct):
         options.GATE,
         options.STRICT,
         options.EXIT_ZERO,
+        options.HPA,
     ),
 )
 def place(
@@ -99,6 +101,7 @@ def place(
     gate: str,
     strict: bool,
     exit_zero: bool,
+    hpa: AssumedLoad,
     sources: options.InputOptions,
     scope: options.ScopeOptions,
     decisions: options.DecisionOptions,
@@ -108,7 +111,7 @@ def place(
     if explain and replicas is not None:
         raise click.UsageError("--replicas only counts: use --explain without it")
     is_included, engines = scope.predicate(), options.configured_engines()
-    found = loading.load(sources, scope, decisions, console)
+    found = loading.load(sources, scope, decisions, console, assumed_load=hpa)
     pending = [workload for workload in found.pending if is_included(workload)]
     if not pending:
         console.note("there is nothing to place")

@@ -11,20 +11,26 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from bayplan.controllers import custom_kinds
+from bayplan.controllers.custom_kinds import CustomKind, GroupKind
 from bayplan.errors import Fault
 from bayplan.mapping import selectors
 from bayplan.mapping.pods import FINISHED, controller_of
 from bayplan.model import labels as label_model
 from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.wire import kinds
+from bayplan.wire.admission import LimitRange, MutatingWebhookConfiguration, ResourceQuota, RuntimeClass
 from bayplan.wire.controllers import (
     AnyController,
     Controller,
+    CronJob,
+    HorizontalPodAutoscaler,
     PodDisruptionBudget,
     PriorityClass,
     ReplicationController,
     Service,
 )
+from bayplan.wire.custom import CustomObject
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
 from bayplan.wire.kinds import ApiKind
 from bayplan.wire.meta import ApiObject
@@ -113,13 +119,15 @@ class DesiredState(msgspec.Struct, kw_only=True):
 
     `controllers` has a list for each kind of controller. `policies` and `bindings` hold both the namespaced and the
     cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata.
-    `inventory` records which pods exist, including pods that a sink has consumed.
+    `custom_objects` are of the kinds in the table `custom_kinds`, which make pods; `unread_objects` have a pod template
+    too, but how many pods are made from it is not known. `inventory` records which pods exist, including pods that a
+    sink has consumed.
 
     `has_state` if what runs was given as such. If a change is applied on it, the lists hold the objects after it.
     `change` has the identities of its objects, None if there is none. `replaced` are objects of the state that it
     replaces, as they were; `rolled_out` names the controllers among them whose pod template differs. `set_aside` has a
-    fault for each object of the state that cannot be read. If `context_complete`, an API server listed the state: what
-    is not in it does not exist.
+    fault for each object of the state that cannot be read. If `context_complete`, an API server listed the state:
+    except for the kinds in `unlisted`, what is not in it does not exist.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
@@ -129,6 +137,12 @@ class DesiredState(msgspec.Struct, kw_only=True):
     controllers: dict[str, list[AnyController]] = msgspec.field(
         default_factory=lambda: {row.kind: [] for row in kinds.held_in(kinds.CONTROLLERS)}
     )
+    cron_jobs: list[CronJob] = msgspec.field(default_factory=list)
+    autoscalers: list[HorizontalPodAutoscaler] = msgspec.field(default_factory=list)
+    limit_ranges: list[LimitRange] = msgspec.field(default_factory=list)
+    resource_quotas: list[ResourceQuota] = msgspec.field(default_factory=list)
+    runtime_classes: list[RuntimeClass] = msgspec.field(default_factory=list)
+    mutating_webhooks: list[MutatingWebhookConfiguration] = msgspec.field(default_factory=list)
     volumes: list[PersistentVolume] = msgspec.field(default_factory=list)
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     storage_classes: list[WireStorageClass] = msgspec.field(default_factory=list)
@@ -144,12 +158,27 @@ class DesiredState(msgspec.Struct, kw_only=True):
     rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
     templates: list[ApiObject] = msgspec.field(default_factory=list)
     inventory: PodInventory = msgspec.field(default_factory=PodInventory)
+    custom_objects: list[CustomObject] = msgspec.field(default_factory=list)
+    unread_objects: list[ObjectKey] = msgspec.field(default_factory=list)
+    custom_kinds: dict[GroupKind, CustomKind] = msgspec.field(default_factory=custom_kinds.table)
     has_state: bool = False
     change: set[ObjectKey] | None = None
     replaced: dict[ObjectKey, Any] = msgspec.field(default_factory=dict)
     rolled_out: set[ObjectKey] = msgspec.field(default_factory=set)
     set_aside: list[Fault] = msgspec.field(default_factory=list)
     context_complete: bool = False
+    unlisted: set[str] = msgspec.field(default_factory=set)
+
+    def is_changed(self, found: ApiObject) -> bool:
+        """Whether the object is about to be applied: it is in the change, or written by hand if nothing else runs."""
+        meta = found.metadata
+        if self.change is None:
+            return not self.has_state and not meta.uid and not meta.resource_version
+        return ObjectKey(found.kind, meta.namespace, meta.name) in self.change
+
+    def knows_all(self, kind: str) -> bool:
+        """Whether an object of this kind that is not in the state does not exist."""
+        return self.context_complete and kind not in self.unlisted
 
     def list_of(self, row: ApiKind) -> list[Any]:
         """The list that holds objects of this kind, which is one of those that are decoded."""

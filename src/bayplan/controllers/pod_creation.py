@@ -14,12 +14,18 @@ from typing import Any
 
 import msgspec
 
-from bayplan.controllers import daemon_sets, jobs
-from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, PodOwnership
+from bayplan.controllers import custom_kinds, daemon_sets, jobs
+from bayplan.controllers.autoscalers import CURRENT, AssumedLoad, Autoscalers
+from bayplan.controllers.created_objects import CreatedObjects, Roots, key_of
+from bayplan.controllers.custom_kinds import CustomKind
+from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, ObjectKey, PodOwnership
+from bayplan.controllers.pod_admission import AdmittedPod, PodAdmission
 from bayplan.errors import InputError
+from bayplan.model.workloads import WorkloadKey
 from bayplan.wire import kinds
-from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, PodTemplateSpec
-from bayplan.wire.meta import LabelSelector, ObjectMeta, OwnerReference
+from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, CronJob, PodTemplateSpec
+from bayplan.wire.custom import CustomObject
+from bayplan.wire.meta import ApiObject, LabelSelector, ObjectMeta, OwnerReference
 from bayplan.wire.pods import PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodStatus, WireVolume
 from bayplan.wire.storage import PersistentVolumeClaim
 
@@ -27,6 +33,7 @@ TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
 MAX_CREATED_PODS = 1_000_000  # several times what a Kubernetes cluster supports; only a typing error requests more
 PODS_PER_PROGRESS_REPORT = 1000
+NUMBER_NOT_KNOWN = "it has a pod template, and how many pods are made from it is not known"
 _API_VERSION = {row.kind: row.api_version for row in kinds.held_in(kinds.CONTROLLERS)}
 # apimachinery/pkg/util/rand/rand.go: no vowels and no look-alikes, so that no name forms a word.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -34,20 +41,19 @@ _SUFFIX_LENGTH = 5
 MAX_BASE_LENGTH = 63 - _SUFFIX_LENGTH  # apiserver/pkg/storage/names/generate.go
 
 
-class CreatedObjects(msgspec.Struct):
-    """What controllers would create: pods, the ReplicaSets of Deployments, the claims of StatefulSets."""
-
-    pods: list[Pod] = msgspec.field(default_factory=list)
-    replica_sets: list[Controller] = msgspec.field(default_factory=list)
-    claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
-
-
-def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None] | None = None) -> CreatedObjects:
+def create_missing_pods(
+    inputs: DesiredState,
+    *,
+    admission: PodAdmission | None = None,
+    load: AssumedLoad = CURRENT,
+    progress: Callable[[int], None] | None = None,
+) -> CreatedObjects:
     """
     Everything that the input's controllers would still create; the input is not changed.
 
-    `progress` receives the number of pods now and then. Raises InputError instead of creating more pods than any
-    cluster supports.
+    `admission` has admitted the pods that come first, and admits the created ones in order; `load` is what autoscalers
+    of custom objects assume. `progress` receives the number of pods now and then. Raises InputError instead of creating
+    more pods than any cluster supports.
     """
     factory = _PodFactory(
         inputs,
@@ -55,6 +61,9 @@ def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None]
         PodOwnership(inputs.inventory, inputs.controllers["ReplicaSet"]),
         taken=set(inputs.inventory.names),
         claims={(claim.metadata.namespace, claim.metadata.name) for claim in inputs.claims},
+        admission=admission or PodAdmission(inputs),
+        roots=Roots(inputs),
+        autoscalers=Autoscalers(inputs.autoscalers, load),
     )
     creators: dict[str, Callable[[Any], None]] = {
         "DaemonSet": factory.daemon_set,
@@ -67,7 +76,13 @@ def create_missing_pods(inputs: DesiredState, *, progress: Callable[[int], None]
     for kind, create in creators.items():
         for controller in inputs.controllers[kind]:
             if controller.metadata.deletion_timestamp is None:
+                factory.root = factory.roots.of(controller)
                 create(controller)
+    for cron_job in inputs.cron_jobs:
+        # The runs of one that the cluster has already are in the state.
+        if cron_job.metadata.deletion_timestamp is None and inputs.is_changed(cron_job):
+            factory.cron_job(cron_job)
+    factory.custom_objects()
     return factory.created
 
 
@@ -83,6 +98,10 @@ class _PodFactory(msgspec.Struct, eq=False):
     ownership: PodOwnership
     taken: set[str]
     claims: set[tuple[str, str]]
+    admission: PodAdmission
+    roots: Roots
+    autoscalers: Autoscalers
+    root: ObjectKey = ObjectKey("", "", "")
     created: CreatedObjects = msgspec.field(default_factory=CreatedObjects)
 
     def replicas(self, controller: AnyController) -> None:
@@ -125,8 +144,10 @@ class _PodFactory(msgspec.Struct, eq=False):
                 "statefulset.kubernetes.io/pod-name": name,
                 "apps.kubernetes.io/pod-index": str(ordinal),
             }
-            pod_spec = self._with_claims(controller, name) if spec.volume_claim_templates else spec.template.spec
-            self._add(_pod(controller, name, labels, spec=pod_spec))
+            pod_spec, refused = spec.template.spec, ""
+            if spec.volume_claim_templates:
+                pod_spec, refused = self._with_claims(controller, name)
+            self._add(_pod(controller, name, labels, spec=pod_spec), refused)
 
     def job(self, job: Controller) -> None:
         members = self.ownership.members(job)
@@ -148,6 +169,66 @@ class _PodFactory(msgspec.Struct, eq=False):
             name = next(unique_names(base, self.taken, job.metadata.namespace))
             self._add(_pod(job, name, {**labels, **mark}, annotations=mark))
 
+    def cron_job(self, cron_job: CronJob) -> None:
+        """One run, now."""
+        meta, template = cron_job.metadata, cron_job.spec.job_template
+        if cron_job.spec.suspend:
+            self.created.notes.append(f"CronJob {meta.namespace}/{meta.name} is suspended: no pods are created for it")
+            return
+        # The controller appends the minute of the run; without a clock it is a number that depends on the name.
+        name = f"{meta.name}-{fnv32(f'{meta.namespace}/{meta.name}'.encode()) % 10**8:08}"
+        metadata = ObjectMeta(
+            name=name,
+            namespace=meta.namespace,
+            labels=template.metadata.labels,
+            annotations=template.metadata.annotations,
+            owner_references=[_owner_reference(cron_job)],
+            creation_timestamp=meta.creation_timestamp,
+        )
+        self.root = key_of(cron_job)
+        self.job(Controller(api_version="batch/v1", kind="Job", metadata=metadata, spec=template.spec))
+
+    def custom_objects(self) -> None:
+        """The pods of custom objects that are new; of one that runs already it is not known how it replaces pods."""
+        unread = self.created.not_judged_objects
+        unread.extend((key, NUMBER_NOT_KNOWN) for key in self.inputs.unread_objects)
+        running = {key_of(one): one for one in self.inputs.custom_objects if one.of_state}
+        replaced: dict[ObjectKey, Any] = {**self.inputs.replaced, **running}
+        for written in self.inputs.custom_objects:
+            self.root = key = key_of(written)
+            if written.of_state or self.roots.has_made(key, self.inputs):
+                continue
+            kind = self.inputs.custom_kinds[written.api_version.rpartition("/")[0], written.kind]
+            if key not in replaced:
+                try:
+                    self._custom(written, kind)
+                except msgspec.ValidationError as error:
+                    unread.append((key, f"its pod template cannot be read: {error}"))
+            elif not custom_kinds.makes_the_same(kind, written, replaced[key]):
+                unread.append((key, f"how a {written.kind} replaces its pods is not known"))
+
+    def _custom(self, written: CustomObject, kind: CustomKind) -> None:
+        if kind.like:
+            spec = msgspec.convert(written.content.get("spec") or {}, ControllerSpec)
+            spec.replicas = self.autoscalers.replicas(self.root, spec.replicas)
+            like = Controller(api_version=written.api_version, kind=written.kind, metadata=written.metadata, spec=spec)
+            (self.daemon_set if kind.like == "DaemonSet" else self.stateful_set)(like)
+            return
+        found = list(custom_kinds.templates_of(kind, written.content))
+        if not found:
+            self.created.not_judged_objects.append((self.root, "it has no pod template where one is expected"))
+        for one in found:
+            n_pods = self.autoscalers.replicas(self.root, one.n_pods) if len(found) == 1 else one.n_pods
+            template = msgspec.convert(one.content, PodTemplateSpec)
+            owner = Controller(
+                api_version=written.api_version,
+                kind=written.kind,
+                metadata=written.metadata,
+                spec=ControllerSpec(template=template),
+            )
+            self._check_limit(owner, n_pods or 0, one.path)
+            self._add_identical(owner, n_pods or 0, part=one.part)
+
     def daemon_set(self, controller: Controller) -> None:
         spec = daemon_sets.with_tolerations(controller.spec.template.spec)
         served = {member.node for member in self.ownership.members(controller) if member.active}
@@ -159,14 +240,16 @@ class _PodFactory(msgspec.Struct, eq=False):
                 self._add(_pod(controller, next(names), labels, spec=bound))
 
     def _add_identical(
-        self, controller: AnyController, n_missing: int, labels: Mapping[str, str] | None = None
+        self, controller: AnyController, n_missing: int, labels: Mapping[str, str] | None = None, part: str = ""
     ) -> None:
-        names = self._names(controller)
+        names = self._names(controller, part)
         for _ in range(n_missing):
             self._add(_pod(controller, next(names), labels or {}))
 
-    def _add(self, pod: Pod) -> None:
-        self.created.pods.append(pod)
+    def _add(self, pod: Pod, refused: str = "") -> None:
+        """Create the pod if the server admits it; `refused` says that it does not get to the server."""
+        self.created.made_for[WorkloadKey(f"{pod.metadata.namespace}/{pod.metadata.name}")] = self.root
+        self.created.add(AdmittedPod(pod, refused=refused) if refused else self.admission.admit(pod))
         if self.progress is not None and len(self.created.pods) % PODS_PER_PROGRESS_REPORT == 0:
             self.progress(len(self.created.pods))
 
@@ -176,11 +259,17 @@ class _PodFactory(msgspec.Struct, eq=False):
             message = f"expected at most {MAX_CREATED_PODS:,} pods to be made from controllers in all, got {n_all:,}"
             raise InputError(self.inputs.fault(controller, message, path))
 
-    def _names(self, controller: AnyController) -> Iterator[str]:
-        return unique_names(f"{controller.metadata.name}-", self.taken, controller.metadata.namespace)
+    def _names(self, controller: AnyController, part: str = "") -> Iterator[str]:
+        base = f"{controller.metadata.name}-{part.lower()}-" if part else f"{controller.metadata.name}-"
+        return unique_names(base, self.taken, controller.metadata.namespace)
 
-    def _with_claims(self, controller: Controller, pod_name: str) -> PodSpec:
-        """The template's spec with a volume per claim template; claims that are not in the input are created."""
+    def _with_claims(self, controller: Controller, pod_name: str) -> tuple[PodSpec, str]:
+        """
+        The template's spec with a volume per claim template; claims that are not in the input are created.
+
+        The text says which claim the server refuses: without it the StatefulSet creates no pod.
+        """
+        refused = ""
         spec, templates = controller.spec.template.spec, controller.spec.volume_claim_templates or []
         replaced = {template.metadata.name for template in templates}
         volumes = [volume for volume in spec.volumes or () if volume.name not in replaced]
@@ -189,24 +278,33 @@ class _PodFactory(msgspec.Struct, eq=False):
             source = PersistentVolumeClaimVolumeSource(claim_name=claim)
             volumes.append(WireVolume(name=template.metadata.name, persistent_volume_claim=source))
             if (controller.metadata.namespace, claim) not in self.claims:
-                self.created.claims.append(_claim(template, controller, claim))
-        return msgspec.structs.replace(spec, volumes=volumes)
+                created = _claim(template, controller, claim)
+                refused = refused or self.admission.admit_claim(created)
+                self.created.claims.append(created)
+        return msgspec.structs.replace(spec, volumes=volumes), refused
 
 
 def _n_replicas(controller: AnyController) -> int:
     return 1 if controller.spec.replicas is None else controller.spec.replicas
 
 
-def _owner_reference(controller: AnyController) -> OwnerReference:
+def _owner_reference(controller: ApiObject) -> OwnerReference:
     """The reference to a pod's controller, whose uid is derived from its name if it has none yet."""
     kind, meta = controller.kind, controller.metadata
     return OwnerReference(
-        api_version=_API_VERSION[kind],
+        api_version=_API_VERSION[kind] if _is_of_kubernetes(controller) else controller.api_version,
         kind=kind,
         name=meta.name,
         uid=meta.uid or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind}/{meta.namespace}/{meta.name}")),
         controller=True,
     )
+
+
+def _is_of_kubernetes(controller: ApiObject) -> bool:
+    """Whether the kind is one of Kubernetes' own controllers; other groups may reuse their names."""
+    group = controller.api_version.rpartition("/")[0]
+    known = group in kinds.FORMER_GROUPS or (group, controller.kind) in kinds.KINDS or not controller.api_version
+    return known and controller.kind in _API_VERSION
 
 
 def _pod(

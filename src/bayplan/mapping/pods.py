@@ -99,13 +99,13 @@ class SpreadContext(msgspec.Struct):
 EMPTY_SPREAD_CONTEXT = SpreadContext()
 
 
-def workload_of(pod: Pod, spread_context: SpreadContext | None = None) -> Workload:
-    """The pod as a workload. Its node, if it has one, is not part of it."""
+def workload_of(pod: Pod, spread_context: SpreadContext | None = None, shape: bytes | None = None) -> Workload:
+    """The pod as a workload. Its node, if it has one, is not part of it. `shape` is the pod's, if it is known."""
     meta, spec = pod.metadata, pod.spec
     labels = meta.labels or {}
     namespace = meta.namespace or DEFAULT_NAMESPACE
     context = spread_context or EMPTY_SPREAD_CONTEXT
-    needs, fault = _needs(_shape(pod))
+    needs, fault = _needs(shape_of(pod) if shape is None else shape)
     claims = _claims(pod) if spec.volumes else None
     if claims is not None:
         needs = msgspec.structs.replace(needs, claims=claims)
@@ -198,7 +198,7 @@ def _spread_by_default(needs: Needs, selector: label_model.Selector) -> Needs:
     return msgspec.structs.replace(needs, spread=SpreadRequirements(default_selector=selector))
 
 
-def _shape(pod: Pod) -> bytes:
+def shape_of(pod: Pod) -> bytes:
     """
     Everything that the pod's needs are computed from, as bytes: equal for the pods of one template.
 
@@ -218,6 +218,11 @@ def _shape(pod: Pod) -> bytes:
 _Statuses = list[ContainerStatus] | None
 _encode = msgspec.json.Encoder().encode
 _decode_shape = msgspec.json.Decoder(tuple[PodSpec, _Statuses, _Statuses, str | None, dict[str, str] | None]).decode
+
+
+def spec_of_shape(shape: bytes) -> PodSpec:
+    """The part of the spec that pods of one shape have in common."""
+    return _decode_shape(shape)[0]
 
 
 @memoised(16384)

@@ -26,6 +26,11 @@ _TERM_LISTS = {
     "requiredDuringSchedulingIgnoredDuringExecution": "[WorkloadTerm]",
     "preferredDuringSchedulingIgnoredDuringExecution": "[WeightedWorkloadTerm]",
 }
+# Fields of an earlier version that is still served; the generated table has one version of each kind.
+_EARLIER_FIELDS = {
+    "HorizontalPodAutoscalerSpec": {"targetCPUUtilizationPercentage": "int"},
+    "HorizontalPodAutoscalerStatus": {"currentCPUUtilizationPercentage": "int"},
+}
 # Bayplan's own fields, which Kubernetes and Karmada do not have: see docs/differences.md.
 _BAYPLAN_FIELDS = {
     "PodAffinityTerm": OWN_TERM_FIELDS,
@@ -110,6 +115,6 @@ def field_table() -> Table:
         table = pkgutil.get_data("bayplan.reading", name)
         assert table is not None, f"{name} is part of the package"
         fields |= msgspec.json.decode(table, type=dict[str, dict[str, str]])
-    for type_name, further in _BAYPLAN_FIELDS.items():
+    for type_name, further in (*_EARLIER_FIELDS.items(), *_BAYPLAN_FIELDS.items()):
         fields[type_name] = fields.get(type_name, {}) | further
     return fields

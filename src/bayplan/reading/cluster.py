@@ -6,13 +6,19 @@ Controllers' missing pods are created first. Does not schedule anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 import msgspec
 
-from bayplan.controllers import pod_creation
+from bayplan.controllers import autoscalers, pod_creation, pod_defaults, resource_quotas
+from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
+from bayplan.controllers.created_objects import CreatedObjects
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
+from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
+from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pods, storage, targets
@@ -42,13 +48,15 @@ class PodSink(msgspec.Struct, eq=False):
     Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
 
     `priority_class_of` has the priority classes of running pods that were written by hand, without a priority;
-    `unplaceable` says of running pods that no API server checked what is wrong with them.
+    `unplaceable` says of running pods that no API server checked what is wrong with them. `charges` has what quotas
+    count of each of the running pods, in their order.
     """
 
     running: list[tuple[Workload, str]] = []
     pending: list[Pod] = []
     priority_class_of: dict[WorkloadKey, str] = {}
     unplaceable: dict[WorkloadKey, str] = {}
+    charges: list[QuotaCharge] = []
 
     def __call__(self, pod: Pod) -> None:
         if pod.status.phase in pods.FINISHED:
@@ -56,7 +64,9 @@ class PodSink(msgspec.Struct, eq=False):
         if not pod.spec.node_name:
             self.pending.append(pod)
             return
-        workload = pods.workload_of(pod)
+        shape = pods.shape_of(pod_defaults.defaulted(pod))
+        workload = pods.workload_of(pod, shape=shape)
+        self.charges.append(resource_quotas.charge_of_shape(shape))
         self.running.append((workload, pod.spec.node_name))
         if workload.unplaceable:
             self.unplaceable[workload.key] = workload.unplaceable
@@ -70,6 +80,8 @@ class LoadedCluster(msgspec.Struct):
 
     `change` names the pending pods that are part of the change or made for an object of it; None without a state.
     `n_set_aside` objects of the state could not be read.
+    `refused`, `not_judged`, `not_judged_objects` and `made_for` are those of `CreatedObjects`, with the
+    pending pods of the input that were written by hand. The pods in `not_judged` are among the pending ones.
     """
 
     index: PlacementIndex
@@ -79,6 +91,10 @@ class LoadedCluster(msgspec.Struct):
     disruption_budgets: list[DisruptionBudget] = []
     change: frozenset[WorkloadKey] | None = None
     n_set_aside: int = 0
+    refused: list[RefusedPod] = []
+    not_judged: dict[WorkloadKey, str] = {}
+    not_judged_objects: list[tuple[ObjectKey, str]] = []
+    made_for: dict[WorkloadKey, ObjectKey] = {}
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
@@ -122,25 +138,33 @@ def cluster_of(
     semantics: Semantics = UPSTREAM,
     seed: str = "",
     sink: PodSink | None = None,
+    load: AssumedLoad = CURRENT,
     progress: Callable[[str], None] = lambda _: None,
 ) -> LoadedCluster:
     """
     An index of the nodes and running pods, and everything pending, including the missing pods of controllers.
 
-    `progress` receives a line of text now and then.
+    `load` says how many replicas autoscalers ask for. `progress` receives a line of text now and then.
     """
     sink = sink or PodSink()
     for pod in inputs.pods:
         sink(pod)
+    scaling = autoscalers.scale(inputs, load)
+    admission = PodAdmission(inputs, _ledger(inputs, sink))
+    admitted = _admitted(inputs, sink.pending, admission)
     created = pod_creation.create_missing_pods(
-        inputs, progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}")
+        inputs,
+        admission=admission,
+        load=load,
+        progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
     )
     spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
-    add_storage(inputs, index, created.claims, default_class=next((c.metadata.name for c in defaults), ""))
+    claims = [*admitted.claims, *created.claims]
+    add_storage(inputs, index, claims, default_class=next((c.metadata.name for c in defaults), ""))
     for node in _mapped(inputs, inputs.nodes, targets.target_of_node):
         index.add_target(node)
     for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
@@ -148,21 +172,43 @@ def cluster_of(
         if n_added % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
             progress(f"adding running pods to the index: {n_added} of {len(sink.running)}")
     pending: list[Workload] = []
-    for workload in _mapped(inputs, (*sink.pending, *created.pods), lambda pod: pods.workload_of(pod, spread_context)):
+    for workload in _mapped(inputs, (*admitted.pods, *created.pods), lambda pod: pods.workload_of(pod, spread_context)):
         pending.append(workload)
         if workload.unplaceable:
             sink.unplaceable[workload.key] = workload.unplaceable
         if len(pending) % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
-            progress(f"reading what pods need: {len(pending)} of {len(sink.pending) + len(created.pods)}")
+            progress(f"reading what pods need: {len(pending)} of {len(admitted.pods) + len(created.pods)}")
     pending.sort(key=queue_order)
     budgets = list(_mapped(inputs, inputs.disruption_budgets, disruption_budgets.budget_of))
     notes = _notes(inputs, created, sink, index)
-    change = None
-    if inputs.change is not None:
-        owners = owners_of(inputs, created.replica_sets)
-        of_change = (one for one in pending if is_made_for(inputs.change, one, owners))
-        change = frozenset(one.key for one in of_change)
-    return LoadedCluster(index, pending, spread_context, notes, budgets, change, len(inputs.set_aside))
+    refused = [*admitted.refused, *created.refused]
+    not_judged = {**admitted.not_judged, **created.not_judged}
+    notes += [*scaling, *admitted.notes, *created.notes, *_admission_notes(refused, not_judged, created)]
+    return LoadedCluster(
+        index,
+        pending,
+        spread_context,
+        notes,
+        budgets,
+        change=_of_change(inputs, pending, created),
+        n_set_aside=len(inputs.set_aside),
+        refused=refused,
+        not_judged=not_judged,
+        not_judged_objects=created.not_judged_objects,
+        made_for=created.made_for,
+    )
+
+
+def _of_change(inputs: Inputs, pending: Iterable[Workload], created: CreatedObjects) -> frozenset[WorkloadKey] | None:
+    """The pending pods that are part of the change or made for an object of it; None without a change."""
+    if inputs.change is None:
+        return None
+    owners = owners_of(inputs, created.replica_sets)
+    return frozenset(
+        one.key
+        for one in pending
+        if created.made_for.get(one.key) in inputs.change or is_made_for(inputs.change, one, owners)
+    )
 
 
 def owners_of(inputs: Inputs, created: Iterable[Controller] = ()) -> dict[ObjectKey, ObjectKey]:
@@ -201,6 +247,35 @@ def _mapped(inputs: DesiredState, objects: Iterable[Found], convert: Callable[[F
                 raise
             fault = error.faults[0]
             inputs.set_aside.append(inputs.fault(one, fault.message, fault.path))
+
+
+def _ledger(inputs: Inputs, sink: PodSink) -> QuotaLedger:
+    """The quotas of the input, charged with the pods and claims that exist."""
+    ledger = QuotaLedger(inputs.resource_quotas)
+    if inputs.resource_quotas:
+        for (workload, _), charge in zip(sink.running, sink.charges, strict=True):
+            if ledger.applies_to(workload.namespace):
+                ledger.count_existing(workload.namespace, workload.name, charge)
+        for pod in sink.pending:
+            meta = pod.metadata
+            if _is_stored(pod, inputs) and ledger.applies_to(meta.namespace):
+                ledger.count_existing(meta.namespace, meta.name, resource_quotas.charge_of(pod.spec))
+        for claim in inputs.claims:
+            ledger.count_existing_claim(claim)
+    return ledger
+
+
+def _is_stored(pod: Pod, inputs: Inputs) -> bool:
+    """Whether the pod comes from a server, which has admitted it."""
+    return bool(pod.metadata.uid or pod.metadata.resource_version) or inputs.is_of_state(pod)
+
+
+def _admitted(inputs: Inputs, pending: Iterable[Pod], admission: PodAdmission) -> CreatedObjects:
+    """The pending pods of the input after admission, which those of a dump have behind them."""
+    found = CreatedObjects()
+    for pod in pending:
+        found.add(admission.admit_stored(pod) if _is_stored(pod, inputs) else admission.admit(pod))
+    return found
 
 
 def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = ()) -> pods.SpreadContext:
@@ -252,7 +327,25 @@ def add_storage(
         index.set_stored("space", f"{meta.namespace}/{meta.name}", space)
 
 
-def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
+def _admission_notes(
+    refused: list[RefusedPod], not_judged: dict[WorkloadKey, str], created: CreatedObjects
+) -> list[str]:
+    """One line for each reason: the pods of a template share it."""
+    texts = [f"the API server would refuse {one.message}" for one in refused[:_MAX_NAMES_SHOWN]]
+    if len(refused) > _MAX_NAMES_SHOWN:
+        texts.append(f"the API server would refuse {len(refused) - _MAX_NAMES_SHOWN} more pods")
+    by_reason: dict[str, list[str]] = {}
+    for key, reason in not_judged.items():
+        by_reason.setdefault(reason, []).append(key)
+    for reason, keys in by_reason.items():
+        shown = ", ".join(keys[:_MAX_NAMES_SHOWN]) + (" …" if len(keys) > _MAX_NAMES_SHOWN else "")
+        texts.append(f"not judged: {shown}: {reason}")
+    for made_by, reason in created.not_judged_objects:
+        texts.append(f"not judged: the pods of {made_by.kind} {made_by.namespace}/{made_by.name}: {reason}")
+    return texts
+
+
+def _notes(inputs: Inputs, created: CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
     notes = [*inputs.hints, *inputs.state_notes(), *_unplaceable_notes(sink)]
     if created.pods:
         counted = "1 pod was" if len(created.pods) == 1 else f"{len(created.pods)} pods were"
@@ -268,9 +361,14 @@ def _notes(inputs: Inputs, created: pod_creation.CreatedObjects, sink: PodSink, 
         notes.append(
             "policies and bindings are ignored without clusters: add the output of kubectl get clusters -o yaml"
         )
-    if inputs.skipped:
-        listed = ", ".join(f"{n} {kind}" for kind, n in sorted(inputs.skipped.items()))
-        notes.append(f"ignored, because placements do not depend on them: {listed}")
+    admitting = {row.kind for row in kinds.having(Trait.ADMITS)}
+    for text, counts in (
+        ("ignored, because placements do not depend on them", _counts(inputs.skipped, without=admitting)),
+        ("not judged: what these may change in pods, or refuse", _counts(inputs.skipped, only=admitting)),
+        ("not read, because their kinds are not known; if they make pods, these are missing", _counts(inputs.unknown)),
+    ):
+        if counts:
+            notes.append(f"{text}: {counts}")
     return notes
 
 
@@ -281,3 +379,10 @@ def _unplaceable_notes(sink: PodSink) -> Iterator[str]:
     n_more = len(sink.unplaceable) - _MAX_NAMES_SHOWN
     if n_more > 0:
         yield f"{n_more} more {'pod' if n_more == 1 else 'pods'} would not be placed again for such a reason"
+
+
+def _counts(
+    counted: Counter[str], *, only: AbstractSet[str] | None = None, without: AbstractSet[str] = frozenset()
+) -> str:
+    found = sorted((kind, n) for kind, n in counted.items() if kind not in without and (only is None or kind in only))
+    return ", ".join(f"{n} {kind}" for kind, n in found)

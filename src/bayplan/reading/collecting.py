@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bayplan.controllers import pod_creation
+from bayplan.controllers import custom_kinds, pod_creation
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.errors import Fault, InputError
 from bayplan.reading import checking
 from bayplan.reading.documents import Document
-from bayplan.validating import structure_faults
+from bayplan.validating import pods, structure_faults
+from bayplan.validating.fields import Field
 from bayplan.wire import conversion, kinds
+from bayplan.wire.custom import CustomObject
 from bayplan.wire.kinds import ApiKind, GroupKind, KindHandling, Trait, WireType
 from bayplan.wire.meta import ApiObject
 
@@ -42,12 +44,14 @@ class Inputs(DesiredState, kw_only=True):
     The objects of the whole input.
 
     `documents` holds the hand-written objects, for the line of each field. `misread` lists the faults of objects that
-    only a fleet reads. `skipped` counts objects of kinds that no decision depends on. `hints` are notes for the user.
+    only a fleet reads. `skipped` counts objects that are not decoded by their kinds, `unknown` those of kinds
+    that are not in the registry either. `hints` are notes for the user.
     """
 
     misread: list[Fault] = msgspec.field(default_factory=list)
     documents: dict[ObjectKey, Document] = msgspec.field(default_factory=dict)
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
+    unknown: Counter[str] = msgspec.field(default_factory=Counter)
     hints: list[str] = msgspec.field(default_factory=list)
 
     def fault(self, owner: ApiObject, message: str, path: str) -> Fault:
@@ -213,16 +217,38 @@ class Collector:
     def _skip(self, document: Document, handling: KindHandling) -> None:
         row = handling.row
         sink = None if row is None else self.sinks.get(row.key)
-        if sink is None:
-            self.inputs.skipped[document.kind] += 1
-        # The pods of a CronJob are not created, but its misspelt fields are reported.
-        has_template = row is not None and row.pod_path
-        if has_template and self._is_to_be_checked(document):
-            self.faults.extend(_checked(document))
         if handling.template and document.name:
             self._keep_template(document)
+        if row is None and self._reads_custom(document):
+            return
+        if sink is None:
+            (self.inputs.skipped if row is not None else self.inputs.unknown)[document.kind] += 1
         if sink is not None:
             self._send(sink, document, document)
+
+    def _reads_custom(self, document: Document) -> bool:
+        """Keep an object of a custom kind that makes pods, or the name of one that does so in an unknown way."""
+        kind = self.inputs.custom_kinds.get((document.api_version.rpartition("/")[0], document.kind))
+        of_state = document.server_made or self.phase is Phase.STATE
+        if not document.name or (kind is None and of_state):  # the pods of a dump are in the dump
+            return False
+        content = dict(document.plain())
+        if kind is None:
+            has_template = custom_kinds.has_pod_template(content.get("spec"))
+            if has_template:
+                self.inputs.unread_objects.append(ObjectKey(document.kind, document.namespace, document.name))
+            return has_template
+        if self.strict and not of_state:
+            for one in custom_kinds.templates_of(kind, content):
+                causes = pods.validate_pod_template(Field(one.path, one.content))
+                self.faults.extend(document.fault(cause.message, cause.field) for cause in causes)
+        metadata = decode(document, ApiObject)
+        if not isinstance(metadata, list):  # what is wrong with its metadata is reported already
+            found = CustomObject(content=content, of_state=of_state, kind=document.kind, metadata=metadata.metadata)
+            found.api_version = document.api_version
+            found.metadata.name, found.metadata.namespace = document.name, document.namespace
+            self.inputs.custom_objects.append(found)
+        return True
 
     def _keep_template(self, document: Document) -> None:
         """Keep the metadata, which only a fleet reads; its faults count only there."""

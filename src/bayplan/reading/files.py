@@ -21,6 +21,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from bayplan.controllers import custom_kinds
+from bayplan.controllers.custom_kinds import CustomKind
 from bayplan.errors import Fault, InputError
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.reading import json_documents
@@ -53,7 +55,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
 
     Objects that name no namespace are in `namespace`. If `strict`, misspelt fields are faults, and so is what an API
     server would reject in hand-written objects, given `semantics`. A sink, by kind, receives each object instead of the
-    list in `Inputs`, so that the caller can reduce and drop it at once.
+    list in `Inputs`, so that the caller can reduce and drop it at once. `custom_kinds` make pods, beside those that are
+    known anyway.
 
     `state` are the paths of what runs, `live` is what an API server returned: both are read and not validated, and
     `paths` are then what is about to be applied on them.
@@ -69,6 +72,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     sinks: Mapping[GroupKind, Sink] = {}
     state: Sequence[str] = ()
     live: Iterable[Source] = ()
+    custom_kinds: Sequence[CustomKind] = ()
 
 
 class _ProgressReporter(msgspec.Struct):
@@ -86,7 +90,8 @@ class _ProgressReporter(msgspec.Struct):
 def load(options: ReadOptions) -> Inputs:
     """The objects of all files and of the live cluster; raises InputError with everything that is wrong."""
     given, state = (find_files(paths, recursive=options.recursive) for paths in (options.paths, options.state))
-    collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks)
+    inputs = Inputs(custom_kinds=custom_kinds.table(options.custom_kinds))
+    collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks, inputs=inputs)
     has_state = bool(options.state or options.live)
     if has_state and options.paths:
         collector.begin_change()

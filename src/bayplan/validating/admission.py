@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.validating import (
+    autoscalers,
     bindings,
     controllers,
     disruption_budgets,
@@ -33,6 +34,7 @@ _RULES: dict[str, Callable[[Field], list[Cause]]] = {
     "Job": controllers.validate_job,
     "CronJob": controllers.validate_cron_job,
     "ReplicationController": controllers.validate_replication_controller,
+    "HorizontalPodAutoscaler": autoscalers.validate_autoscaler,
     "PodDisruptionBudget": disruption_budgets.validate_disruption_budget,
     "PropagationPolicy": policies.validate_propagation_policy,
     "ClusterPropagationPolicy": policies.validate_cluster_propagation_policy,

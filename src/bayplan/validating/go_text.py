@@ -153,9 +153,17 @@ def _is_kept(integer: str, fraction: str, exponent: str, suffix: str) -> bool:
     return fast and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
 
 
+def amount_text(exact: Fraction, *, binary: bool) -> str:
+    """What `Quantity.String()` returns for a sum of quantities that is printed with binary suffixes or without."""
+    return _amount_text(-1 if exact < 0 else 1, abs(exact) * 1000 // 1, exponent=False, binary=binary)
+
+
 def _canonical(source: str, *, exponent: bool, binary: bool) -> str:
     sign = -1 if source.startswith("-") else 1
-    thousandths = abs(rounded_quantity(source)) * 1000 // 1
+    return _amount_text(sign, abs(rounded_quantity(source)) * 1000 // 1, exponent=exponent, binary=binary)
+
+
+def _amount_text(sign: int, thousandths: int, *, exponent: bool, binary: bool) -> str:
     if binary:
         thousandths = min(thousandths, _MAX_BINARY * 1000)
         if thousandths >= 1024 * 1000 and thousandths % 1000 == 0:

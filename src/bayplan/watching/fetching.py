@@ -59,12 +59,13 @@ class ObjectToFetch(msgspec.Struct, frozen=True):
 
 
 class ClusterFetcher:
-    """Fetches the objects of a cluster as sources; `notes` lists what could not be read."""
+    """Fetches the objects of a cluster as sources; `notes` says what could not be listed, of `kinds_not_listed`."""
 
     def __init__(self, connection: Connection, objects: Sequence[ObjectToFetch] = ()) -> None:
         self._connection = connection
         self._objects = objects
         self.notes: list[str] = []
+        self.kinds_not_listed: set[str] = set()
 
     def sources(self) -> Iterator[Source]:
         """Yield every object that decisions depend on; from a Karmada API also those of the fleet."""
@@ -92,6 +93,8 @@ class ClusterFetcher:
             try:
                 yield from self._list(resource, runner)
             except (ForbiddenError, NotFoundError) as error:
+                same = (r.kind for r in kinds.decoded() if (r.group, r.plural) == (resource.group, resource.plural))
+                self.kinds_not_listed.update(same)
                 self.notes.append(f"decided without {resource}: {error}")
         for requested in self._objects:
             try:

@@ -48,6 +48,42 @@ class Controller(ApiObject):
     status: ControllerStatus = msgspec.field(default_factory=ControllerStatus)
 
 
+class JobTemplateSpec(WireObject):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ControllerSpec = msgspec.field(default_factory=ControllerSpec)
+
+
+class CronJobSpec(WireObject):
+    suspend: bool = False
+    job_template: JobTemplateSpec = msgspec.field(default_factory=JobTemplateSpec)
+
+
+class CronJob(ApiObject):
+    spec: CronJobSpec = msgspec.field(default_factory=CronJobSpec)
+
+
+class ScaleTargetReference(WireObject):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class HorizontalPodAutoscalerSpec(WireObject):
+    scale_target_ref: ScaleTargetReference | None = None
+    min_replicas: Int32 | None = None
+    max_replicas: Int32 | None = None
+
+
+class HorizontalPodAutoscalerStatus(WireObject):
+    current_replicas: Int32 | None = None
+    desired_replicas: Int32 | None = None
+
+
+class HorizontalPodAutoscaler(ApiObject):
+    spec: HorizontalPodAutoscalerSpec = msgspec.field(default_factory=HorizontalPodAutoscalerSpec)
+    status: HorizontalPodAutoscalerStatus = msgspec.field(default_factory=HorizontalPodAutoscalerStatus)
+
+
 class ServiceSpec(WireObject):
     selector: dict[str, str] | None = None
 

@@ -15,7 +15,16 @@ import msgspec
 
 from bayplan.caching import memoised
 from bayplan.wire import observed
-from bayplan.wire.controllers import Controller, PodDisruptionBudget, PriorityClass, ReplicationController, Service
+from bayplan.wire.admission import LimitRange, MutatingWebhookConfiguration, ResourceQuota, RuntimeClass
+from bayplan.wire.controllers import (
+    Controller,
+    CronJob,
+    HorizontalPodAutoscaler,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicationController,
+    Service,
+)
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
@@ -53,6 +62,7 @@ class Trait(enum.Flag):
     CONFIDENTIAL = enum.auto()  # its objects may hold secrets, so no snapshot has them
     TARGET = enum.auto()  # pods or bindings are placed on its objects, so they are never propagated
     OF_CLUSTER = enum.auto()  # every cluster has objects of its own; that no policy selects them is not reported
+    ADMITS = enum.auto()  # an API server may change or refuse pods because of its objects, which are not read
     TRANSIENT = enum.auto()  # a cluster creates its objects by itself, in large numbers; they are never propagated
 
 
@@ -64,6 +74,7 @@ class PodNames(enum.Enum):
     RANDOM = r"-[a-z0-9]{5}"
     ORDINAL = r"-[0-9]+"
     INDEXED = r"(-[0-9]+)?-[a-z0-9]{5}"
+    SCHEDULED = r"-[0-9]+(-[0-9]+)?-[a-z0-9]{5}"
 
 
 class ApiKind(msgspec.Struct, frozen=True):
@@ -105,7 +116,7 @@ _WIDE, _DECIDES, _SPREADS = Trait.CLUSTER_WIDE, Trait.DECIDES, Trait.DECIDES | T
 _AUDITED, _DISPLACED, _INTERPRETED = Trait.AUDITED, Trait.DISPLACED, Trait.INTERPRETED
 _PLACEMENT, _NO_STATUS = Trait.HAS_PLACEMENT, Trait.NO_STATUS
 _CONFIDENTIAL, _TRANSIENT = Trait.CONFIDENTIAL, Trait.TRANSIENT
-_TARGET, _OF_CLUSTER = Trait.TARGET, Trait.OF_CLUSTER
+_TARGET, _OF_CLUSTER, _ADMITS = Trait.TARGET, Trait.OF_CLUSTER, Trait.ADMITS
 _PLACED_AGAIN = _DECIDES | _AUDITED | _DISPLACED
 _CLUSTER, _POLICY, _WORK = "cluster.karmada.io", "policy.karmada.io", "work.karmada.io"
 _ADMISSION, _RBAC, _FLOW = "admissionregistration.k8s.io", "rbac.authorization.k8s.io", "flowcontrol.apiserver.k8s.io"
@@ -127,11 +138,21 @@ _ROWS = (
     ApiKind("StatefulSet", "apps", "v1", "statefulsets", Controller, CONTROLLERS,
             _INTERPRETED | _SPREADS | _PLACED_AGAIN, observed.ObservedController, TEMPLATE, PodNames.ORDINAL, "sts"),
     ApiKind("Job", "batch", "v1", "jobs", Controller, CONTROLLERS, _INTERPRETED, None, TEMPLATE, PodNames.INDEXED),
-    ApiKind("CronJob", "batch", "v1", "cronjobs", pod_path=CRON_TEMPLATE),
+    ApiKind("CronJob", "batch", "v1", "cronjobs", CronJob, "cron_jobs", Trait.NONE, None,
+            CRON_TEMPLATE, PodNames.SCHEDULED, "cj"),
     ApiKind("ReplicationController", "", "v1", "replicationcontrollers", ReplicationController, CONTROLLERS,
             _SPREADS | _DISPLACED, None, TEMPLATE, PodNames.RANDOM, "rc"),
     ApiKind("DaemonSet", "apps", "v1", "daemonsets", Controller, CONTROLLERS, Trait.NONE, None,
             TEMPLATE, PodNames.RANDOM, "ds"),
+    ApiKind("HorizontalPodAutoscaler", "autoscaling", "v2", "horizontalpodautoscalers", HorizontalPodAutoscaler,
+            "autoscalers", short_name="hpa"),
+    # What changes pods that are created, or refuses them.
+    ApiKind("LimitRange", "", "v1", "limitranges", LimitRange, "limit_ranges", _OF_CLUSTER | _NO_STATUS),
+    ApiKind("ResourceQuota", "", "v1", "resourcequotas", ResourceQuota, "resource_quotas", _OF_CLUSTER),
+    ApiKind("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", RuntimeClass, "runtime_classes",
+            _OF_CLUSTER | _WIDE | _NO_STATUS),
+    ApiKind("MutatingWebhookConfiguration", _ADMISSION, "v1", "mutatingwebhookconfigurations",
+            MutatingWebhookConfiguration, "mutating_webhooks", _OF_CLUSTER | _WIDE | _NO_STATUS),
     # Storage.
     ApiKind("PersistentVolume", "", "v1", "persistentvolumes", PersistentVolume, "volumes",
             _PLACED_AGAIN | _OF_CLUSTER | _WIDE, PersistentVolume),
@@ -179,12 +200,9 @@ _ROWS = (
     # Known by name. A fleet may propagate their objects, unless they are transient.
     ApiKind("ControllerRevision", "apps", "v1", "controllerrevisions", traits=_TRANSIENT),
     ApiKind("Endpoints", "", "v1", "endpoints", traits=_TRANSIENT),
-    ApiKind("HorizontalPodAutoscaler", "autoscaling", "v2", "horizontalpodautoscalers"),
     ApiKind("Ingress", _NETWORK, "v1", "ingresses"),
-    ApiKind("LimitRange", "", "v1", "limitranges"),
     ApiKind("NetworkPolicy", _NETWORK, "v1", "networkpolicies"),
     ApiKind("PodTemplate", "", "v1", "podtemplates"),
-    ApiKind("ResourceQuota", "", "v1", "resourcequotas"),
     ApiKind("Role", _RBAC, "v1", "roles"),
     ApiKind("RoleBinding", _RBAC, "v1", "rolebindings"),
     ApiKind("ServiceAccount", "", "v1", "serviceaccounts"),
@@ -198,14 +216,15 @@ _ROWS = (
     ApiKind("FlowSchema", _FLOW, "v1", "flowschemas", traits=_WIDE),
     ApiKind("GatewayClass", "gateway.networking.k8s.io", "v1", "gatewayclasses", traits=_WIDE),
     ApiKind("IngressClass", _NETWORK, "v1", "ingressclasses", traits=_WIDE),
-    ApiKind("MutatingAdmissionPolicy", _ADMISSION, "v1", "mutatingadmissionpolicies", traits=_WIDE),
-    ApiKind("MutatingAdmissionPolicyBinding", _ADMISSION, "v1", "mutatingadmissionpolicybindings", traits=_WIDE),
-    ApiKind("MutatingWebhookConfiguration", _ADMISSION, "v1", "mutatingwebhookconfigurations", traits=_WIDE),
+    ApiKind("MutatingAdmissionPolicy", _ADMISSION, "v1", "mutatingadmissionpolicies", traits=_ADMITS | _WIDE),
+    ApiKind("MutatingAdmissionPolicyBinding", _ADMISSION, "v1", "mutatingadmissionpolicybindings",
+            traits=_ADMITS | _WIDE),
     ApiKind("PriorityLevelConfiguration", _FLOW, "v1", "prioritylevelconfigurations", traits=_WIDE),
-    ApiKind("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", traits=_WIDE),
-    ApiKind("ValidatingAdmissionPolicy", _ADMISSION, "v1", "validatingadmissionpolicies", traits=_WIDE),
-    ApiKind("ValidatingAdmissionPolicyBinding", _ADMISSION, "v1", "validatingadmissionpolicybindings", traits=_WIDE),
-    ApiKind("ValidatingWebhookConfiguration", _ADMISSION, "v1", "validatingwebhookconfigurations", traits=_WIDE),
+    ApiKind("ValidatingAdmissionPolicy", _ADMISSION, "v1", "validatingadmissionpolicies", traits=_ADMITS | _WIDE),
+    ApiKind("ValidatingAdmissionPolicyBinding", _ADMISSION, "v1", "validatingadmissionpolicybindings",
+            traits=_ADMITS | _WIDE),
+    ApiKind("ValidatingWebhookConfiguration", _ADMISSION, "v1", "validatingwebhookconfigurations",
+            traits=_ADMITS | _WIDE),
     ApiKind("VolumeAttributesClass", _STORAGE, "v1", "volumeattributesclasses", traits=_WIDE),
 )
 # fmt: on

@@ -143,6 +143,8 @@ class PodSpec(WireObject):
     scheduling_gates: list[PodSchedulingGate] | None = None
     resource_claims: list[dict[str, object]] | None = None
     host_network: bool = False
+    runtime_class_name: str = ""
+    active_deadline_seconds: Int64 | None = None
 
 
 class ContainerStatus(WireObject):

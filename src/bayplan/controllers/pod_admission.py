@@ -1,0 +1,153 @@
+"""
+What an API server makes of a pod that is created: completed, refused with the server's message, or not judged.
+
+One `PodAdmission` admits the pods of a whole answer in order, so that quotas are charged. Pods that a server has
+admitted never pass here. Does not create pods and does not schedule them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.controllers import ephemeral_claims, limit_ranges, pod_classes, pod_defaults
+from bayplan.controllers.desired_state import DesiredState
+from bayplan.controllers.pod_classes import ClassError
+from bayplan.controllers.pod_injection import PodInjection
+from bayplan.controllers.resource_quotas import QuotaLedger
+from bayplan.wire.admission import LimitRange, RuntimeClass
+from bayplan.wire.pods import Pod, PodSpec
+from bayplan.wire.storage import PersistentVolumeClaim
+
+RESOURCE_CLAIMS = "it has resource claims (dynamic resource allocation)"
+
+
+class AdmittedPod(msgspec.Struct, frozen=True):
+    """
+    The pod as the server would store it.
+
+    `refused` is the server's message if it does not; `not_judged` says why it is not known whether it can be placed.
+    `claims` are created for its ephemeral volumes, `notes` say which ones the server refuses.
+    """
+
+    pod: Pod
+    refused: str = ""
+    not_judged: str = ""
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class RefusedPod(msgspec.Struct, frozen=True):
+    """A pod that an API server would not create, and its message."""
+
+    pod: Pod
+    message: str
+
+
+class _Completed(msgspec.Struct, frozen=True):
+    """What admission makes of every pod with one spec in one namespace, without quotas."""
+
+    written: PodSpec  # kept, so that its id stays its own
+    spec: PodSpec
+    refused: str = ""
+    not_judged: str = ""
+
+
+class PodAdmission:
+    """Admits pods against the namespaces, classes, limit ranges and quotas of one state."""
+
+    def __init__(self, state: DesiredState, quotas: QuotaLedger | None = None) -> None:
+        self._state = state
+        self.quotas = quotas or QuotaLedger(state.resource_quotas)
+        self._namespaces = {one.metadata.name: one for one in state.namespaces}
+        self._runtime_classes = {one.metadata.name: one for one in state.runtime_classes}
+        self._limit_ranges: dict[str, list[LimitRange]] = {}
+        for limit_range in state.limit_ranges:
+            self._limit_ranges.setdefault(limit_range.metadata.namespace, []).append(limit_range)
+        self._completed: dict[tuple[str, int], _Completed] = {}
+        self._claims = {(one.metadata.namespace, one.metadata.name) for one in state.claims}
+        webhooks_known = state.knows_all("MutatingWebhookConfiguration") and state.knows_all("Namespace")
+        self._injection = PodInjection(self._namespaces, state.mutating_webhooks, complete=webhooks_known)
+
+    def admit(self, pod: Pod) -> AdmittedPod:
+        """The new pod after admission. If it is admitted, its quotas are charged."""
+        namespace, name = pod.metadata.namespace, pod.metadata.name
+        if namespace not in self._namespaces and self._state.knows_all("Namespace"):
+            return AdmittedPod(pod, refused=f'namespaces "{namespace}" not found')
+        found = self._complete(namespace, pod.spec)
+        pod = msgspec.structs.replace(pod, spec=found.spec)
+        message = found.refused or self.quotas.charge(namespace, name, found.spec)
+        if message:
+            return AdmittedPod(pod, refused=f'pods "{name}" is forbidden: {message}')
+        doubts = filter(None, (found.not_judged, self._injection.reason(pod)))
+        return self.with_claims(AdmittedPod(pod, not_judged="; ".join(doubts)))
+
+    def admit_stored(self, pod: Pod) -> AdmittedPod:
+        """A pod that a server has admitted: only what happens to it afterwards is left."""
+        return self.with_claims(AdmittedPod(pod, not_judged=RESOURCE_CLAIMS if pod.spec.resource_claims else ""))
+
+    def with_claims(self, admitted: AdmittedPod) -> AdmittedPod:
+        """The result with the claims of the pod's ephemeral volumes that do not exist yet."""
+        if not any(volume.ephemeral for volume in admitted.pod.spec.volumes or ()):
+            return admitted
+        created, notes = [], []
+        for claim in ephemeral_claims.claims_of(admitted.pod):
+            key = claim.metadata.namespace, claim.metadata.name
+            refused = "" if key in self._claims else self.admit_claim(claim)
+            if refused:
+                notes.append(f"a pod waits for its ephemeral volume: {refused}")
+            elif key not in self._claims:
+                self._claims.add(key)
+                created.append(claim)
+        return msgspec.structs.replace(admitted, claims=tuple(created), notes=tuple(notes))
+
+    def admit_claim(self, claim: PersistentVolumeClaim) -> str:
+        """Why a new claim is refused; empty if it is admitted, and then its quotas are charged."""
+        ranges = self._limit_ranges.get(claim.metadata.namespace, ())
+        message = limit_ranges.claim_violation(claim, ranges) or self.quotas.charge_claim(claim)
+        return f'persistentvolumeclaims "{claim.metadata.name}" is forbidden: {message}' if message else ""
+
+    def remove(self, pod: Pod) -> None:
+        """A pod is deleted: its quotas are given back."""
+        self.quotas.give_back(pod.metadata.namespace, pod.metadata.name)
+
+    def _complete(self, namespace: str, written: PodSpec) -> _Completed:
+        """Pods of one template share their spec, so that this is done once for them."""
+        key = namespace, id(written)
+        if key not in self._completed:
+            ranges = self._limit_ranges.get(namespace, [])
+            spec = limit_ranges.with_defaults(pod_defaults.with_defaults(written), ranges)
+            try:
+                found = self._with_classes(written, spec)
+                refused = limit_ranges.violation(found.spec, ranges)
+                self._completed[key] = msgspec.structs.replace(found, refused=refused)
+            except ClassError as error:
+                self._completed[key] = _Completed(written, spec, refused=str(error))
+        return self._completed[key]
+
+    def _with_classes(self, written: PodSpec, spec: PodSpec) -> _Completed:
+        """The plugins in the server's order: priority, tolerations, runtime class."""
+        doubts = [RESOURCE_CLAIMS] if spec.resource_claims else []
+        chosen = pod_classes.priority_class(spec.priority_class_name, self._state.priority_classes)
+        if chosen is None:
+            if self._state.knows_all("PriorityClass"):
+                raise ClassError(f"no PriorityClass with name {spec.priority_class_name} was found")
+            if spec.priority is None:
+                doubts.append(f"its PriorityClass {spec.priority_class_name} is not in the input")
+        # Without its class, a number in a file is what the author knows of the cluster.
+        elif spec.priority_class_name or spec.priority is None or self._state.knows_all("PriorityClass"):
+            spec = pod_classes.with_priority(spec, chosen)
+        spec = pod_defaults.with_tolerations(spec)
+        runtime_class = self._runtime_class(spec.runtime_class_name, doubts)
+        if runtime_class is not None:
+            spec = pod_classes.with_runtime_class(spec, runtime_class)
+        if runtime_class is not None or not spec.runtime_class_name:
+            pod_classes.check_overhead(spec, runtime_class)
+        return _Completed(written, spec, not_judged="; ".join(doubts))
+
+    def _runtime_class(self, name: str, doubts: list[str]) -> RuntimeClass | None:
+        found = self._runtime_classes.get(name)
+        if name and found is None:
+            if self._state.knows_all("RuntimeClass"):
+                raise ClassError(f'pod rejected: RuntimeClass "{name}" not found')
+            doubts.append(f"its RuntimeClass {name} is not in the input")
+        return found
