@@ -37,7 +37,10 @@ def test_a_pod_of_another_api_group_is_no_pod(run, scene):
     (scene / "other.yaml").write_text("{apiVersion: example.io/v1, kind: Pod, metadata: {name: web-3}}")
     result = run("place", "-f", ".")
     assert result.stdout == TABLE
-    assert "note: ignored, because placements do not depend on them: 1 Pod\n" in result.stderr
+    assert (
+        "note: not read, because their kinds are not known; if they make pods, these are missing: 1 Pod\n"
+        in result.stderr
+    )
 
 
 def test_nothing_to_place_is_reported(run, scene):

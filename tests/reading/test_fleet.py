@@ -118,7 +118,7 @@ def test_bayplans_own_fields_are_accepted(placement, load):
 
 def test_kinds_of_other_api_groups_are_skipped(load):
     found = load("{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, metadata: {name: m}}")
-    assert (found.clusters, found.skipped) == ([], {"Cluster": 1})
+    assert (found.clusters, found.unknown) == ([], {"Cluster": 1})
 
 
 def test_items_of_a_typed_list_have_its_kind(load):

@@ -57,8 +57,9 @@ def current(ctx: click.Context | None = None) -> Configuration:
 
 
 def custom_kinds() -> list[CustomKind]:
-    """The custom kinds of the current run that the file adds."""
-    written = current().custom_kinds
+    """The custom kinds that the file of the current run adds; none outside of a run."""
+    ctx = click.get_current_context(silent=True)
+    written = None if ctx is None else current(ctx).custom_kinds
     if not written:
         return []
     from bayplan.controllers.custom_kinds import CustomKind

@@ -20,6 +20,7 @@ from bayplan.wire.pods import Pod
 NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has
 _ISTIO_INJECTION, _ISTIO_REVISION, _ISTIO_SIDECAR = "istio-injection", "istio.io/rev", "sidecar.istio.io/inject"
 _LINKERD = "linkerd.io/inject"
+INJECTION_ANNOTATIONS = (_ISTIO_SIDECAR, _LINKERD)
 _ISTIO_YES = ("y", "yes", "true", "on")
 _LINKERD_YES = ("enabled", "ingress")
 

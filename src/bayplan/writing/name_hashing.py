@@ -44,9 +44,11 @@ _INDEX_KEYS = (INDEX_KEY, "apps.kubernetes.io/pod-index")
 _DOCUMENTS = (AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION, APPLIED_PLACEMENT)  # annotations that hold a document
 _LABEL_MAPS = ("labels", "matchLabels", "nodeSelector", "selector", LABELS_ANNOTATION)
 _AMOUNTS = (
-    "allocatable", "allocated", "allocatedResources", "allocating", "capacity", "limits", "overhead", "requests",
-    "resourceRequest",
+    "allocatable", "allocated", "allocatedResources", "allocating", "capacity", "default", "defaultRequest", "hard",
+    "limits", "max", "maxLimitRequestRatio", "min", "overhead", "podFixed", "requests", "resourceRequest", "used",
 )  # fmt: skip
+# What a quota counts is composed of the name of a resource.
+_QUOTA_PREFIXES, _COUNTED, _OF_STORAGE_CLASS = ("requests.", "limits."), "count/", ".storageclass.storage.k8s.io/"
 
 
 def _field_names(wire_type: type[WireObject]) -> Iterator[str]:
@@ -193,7 +195,8 @@ class Renaming:
     def _mapping(self, field: str, value: Encoded) -> Encoded:
         if field in _LABEL_MAPS and all(isinstance(item, str) for item in value.values()):
             return {self.label_key(key): self.label_value(key, item) for key, item in value.items()}
-        if field in _AMOUNTS:
+        # The overhead of a RuntimeClass has the amounts one step further down.
+        if field in _AMOUNTS and not any(isinstance(item, dict) for item in value.values()):
             return {self._resource(key): _amount(item) for key, item in value.items()}
         if field == "annotations":
             return {self.label_key(key): self._annotation(key, text) for key, text in value.items()}
@@ -230,6 +233,15 @@ class Renaming:
     def _resource(self, text: str) -> str:
         if text in RESOURCES or _HUGE_PAGES.fullmatch(text):
             return text
+        for prefix in _QUOTA_PREFIXES:
+            if text.startswith(prefix):
+                return prefix + self._resource(text.removeprefix(prefix))
+        if text.startswith(_COUNTED):
+            counted = text.removeprefix(_COUNTED)
+            return text if counted in COUNTED_RESOURCES else _COUNTED + self._token(counted)
+        named, of_class, rest = text.partition(_OF_STORAGE_CLASS)
+        if of_class:
+            return f"{self.name(named)}{of_class}{self._resource(rest)}"
         return self.label_key(text)
 
     def _group(self, text: str) -> str:
@@ -287,17 +299,20 @@ def _if_matching(pattern: re.Pattern[str], text: str) -> str:
     return text if pattern.fullmatch(text) else ""
 
 
-DOMAINS = ("kubernetes.io", "k8s.io", "x-k8s.io", "karmada.io", "bayplan.io", "scs.community")
+DOMAINS = (
+    "kubernetes.io", "k8s.io", "x-k8s.io", "karmada.io", "bayplan.io", "scs.community", "istio.io", "linkerd.io",
+)  # fmt: skip
 GROUPS = kinds.FORMER_GROUPS.union(row.group for row in kinds.KINDS.values() if "." not in row.group)
 # Keys without a prefix that Kubernetes, kubeadm or Karmada set, and the fields of field selectors.
 KEYS = frozenset({
-    "app", "cluster", "component", "controller-revision-hash", "controller-uid", "job-name", "k8s-app", "metadata.name",
-    "pod-template-generation", "pod-template-hash", "provider", "region", "tier", "zone",
+    "app", "cluster", "component", "controller-revision-hash", "controller-uid", "istio-injection", "job-name",
+    "k8s-app", "metadata.name", "pod-template-generation", "pod-template-hash", "provider", "region", "tier", "zone",
 })  # fmt: skip
 # Prefixes under which users define keys.
 OPEN_PREFIXES = ("node-role.kubernetes.io", "node-restriction.kubernetes.io")
 ROLES = frozenset({"control-plane", "etcd", "infra", "ingress", "master", "node", "worker"})
-RESOURCES = frozenset({"count", "cpu", "ephemeral-storage", "memory", "pods", "storage"})
+RESOURCES = frozenset({"count", "cpu", "ephemeral-storage", "memory", "persistentvolumeclaims", "pods", "storage"})
+COUNTED_RESOURCES = frozenset(f"{row.plural}.{row.group}".rstrip(".") for row in kinds.KINDS.values())
 # Karmada ignores objects whose names begin with these prefixes, so the prefixes stay.
 NAME_PREFIXES = ("kube-", "karmada-es-")
 KINDS = frozenset(row.kind for row in kinds.KINDS.values())
@@ -322,5 +337,8 @@ _VALUES = """
     Immediately Graciously Gracefully Directly Never Lazy Abort Overwrite
     KubePriorityClass PodPriorityClass FederatedPriorityClass
     KubeadmControlPlane MachineSet ignore quorum
+    Container Pod PersistentVolumeClaim
+    Terminating NotTerminating BestEffort NotBestEffort PriorityClass CrossNamespacePodAffinity VolumeAttributesClass
+    * */* CREATE UPDATE DELETE CONNECT Namespaced Cluster pods v1 enabled disabled ingress
 """
 WORDS = frozenset({"", *_NAMES.split(), *_VALUES.split()})

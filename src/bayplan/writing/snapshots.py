@@ -13,6 +13,8 @@ import msgspec
 
 from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
 from bayplan.controllers.desired_state import INDEX_KEY, ObjectKey
+from bayplan.controllers.pod_admission import PodAdmission
+from bayplan.controllers.pod_injection import INJECTION_ANNOTATIONS
 from bayplan.errors import Fault, InputError
 from bayplan.mapping.storage import BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE
 from bayplan.reading.cluster import IS_DEFAULT_CLASS
@@ -23,6 +25,7 @@ from bayplan.wire import conversion, kinds
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.placements import WirePlacement
 from bayplan.wire.pods import Pod
+from bayplan.wire.storage import PersistentVolumeClaim
 from bayplan.writing import versioned
 from bayplan.writing.name_hashing import Encoded, Renaming
 
@@ -31,7 +34,7 @@ _READ_PREFIXES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropag
 _READ_ANNOTATIONS = frozenset({
     BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE, IS_DEFAULT_CLASS, INDEX_KEY, APPLIED_PLACEMENT,
     "kubernetes.io/config.mirror", "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/machine",
-    "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name",
+    "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name", *INJECTION_ANNOTATIONS,
 })  # fmt: skip
 _BINDINGS = frozenset(row.kind for row in kinds.held_in("bindings"))
 
@@ -72,7 +75,11 @@ def snapshot_of(inputs: Inputs, pods: Sequence[Pod]) -> Snapshot:
         found = inputs.list_of(row)
         lists[id(found)] = found  # kinds can share a list
     objects: list[ApiObject] = [one for found in lists.values() for one in found]
-    objects.extend(pods)
+    # What is read from a snapshot has been admitted, so pods that have not are admitted here.
+    admission = PodAdmission(inputs)
+    objects.extend(
+        pod if pod.metadata.uid or pod.metadata.resource_version else admission.admit(pod).pod for pod in pods
+    )
     if inputs.clusters:
         objects.extend(one for one in inputs.templates if one.kind not in EXCLUDED_KINDS)
     return Snapshot(objects, frozenset(inputs.documents))
@@ -139,12 +146,21 @@ def _without_foreign(value: Any) -> Any:
                 if name in _READ_ANNOTATIONS or name.startswith(_READ_PREFIXES)
             }
         elif key == "ephemeral" and item is not None:
-            kept[key] = {}
+            kept[key] = _ephemeral(item)
         elif key == "resourceClaims" and item:
             kept[key] = [{"name": claim.get("name", "")} for claim in item]
         else:
             kept[key] = _without_foreign(item)
     return kept
+
+
+def _ephemeral(written: Any) -> Encoded:
+    """The claim template of an ephemeral volume, reduced to known fields."""
+    try:
+        template = msgspec.convert(written["volumeClaimTemplate"], PersistentVolumeClaim)
+    except (msgspec.ValidationError, KeyError, TypeError):
+        return {}
+    return {"volumeClaimTemplate": _without_foreign(msgspec.to_builtins(template))}
 
 
 def _text(annotation: str, text: str) -> str:
