@@ -18,6 +18,7 @@ from bayplan.errors import Fault
 from bayplan.reading import checking
 from bayplan.reading.documents import Document, JsonObject
 from bayplan.validating import canonical_form, structure_faults, updates
+from bayplan.wire import kinds
 from bayplan.wire.kinds import ApiKind, KindHandling, Trait
 
 _TEMPLATE_TYPE = "PodTemplateSpec"
@@ -53,6 +54,10 @@ class HeldChanges(msgspec.Struct, eq=False):
             return False
         held.current = held.current or document
         return True
+
+    def pods(self) -> set[str]:
+        """The pods that the change replaces, as namespace/name."""
+        return {f"{key.namespace}/{key.name}" for group, key in self.held if (group, key.kind) == kinds.POD}
 
     def objects(self) -> Iterator[HeldChange]:
         """Every object to apply, in the order given but for those without a name, which are last."""

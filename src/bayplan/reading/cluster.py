@@ -21,7 +21,7 @@ from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
 from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import disruption_budgets, pods, storage, targets
+from bayplan.mapping import disruption_budgets, pod_shapes, pods, storage, targets
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
@@ -64,9 +64,11 @@ class PodSink(msgspec.Struct, eq=False):
         if not pod.spec.node_name:
             self.pending.append(pod)
             return
-        shape = pods.shape_of(pod_defaults.defaulted(pod))
+        shape, spec = pod_shapes.shape_of(pod_defaults.defaulted(pod)), pod.spec
         workload = pods.workload_of(pod, shape=shape)
-        self.charges.append(resource_quotas.charge_of_shape(shape))
+        self.charges.append(
+            resource_quotas.charge_of_shape(shape, spec.active_deadline_seconds, spec.priority_class_name)
+        )
         self.running.append((workload, pod.spec.node_name))
         if workload.unplaceable:
             self.unplaceable[workload.key] = workload.unplaceable

@@ -19,14 +19,15 @@ import msgspec
 from bayplan.controllers import custom_kinds, pod_creation
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.errors import Fault, InputError
-from bayplan.reading import checking
-from bayplan.reading.documents import Document
+from bayplan.reading import checking, json_documents
+from bayplan.reading.documents import Document, Source
 from bayplan.validating import pods, structure_faults
 from bayplan.validating.fields import Field
 from bayplan.wire import conversion, kinds
 from bayplan.wire.custom import CustomObject
 from bayplan.wire.kinds import ApiKind, GroupKind, KindHandling, Trait, WireType
 from bayplan.wire.meta import ApiObject
+from bayplan.wire.pods import Pod
 
 if TYPE_CHECKING:
     from bayplan.reading.changes import HeldChange, HeldChanges
@@ -175,6 +176,40 @@ class Collector:
         elif not self._change.take(item):
             self._accept(item, handling)
 
+    def add_pods(self, pods: list[Pod], source: Source) -> bool:
+        """
+        Store pods of the state, or of a dump, all at once.
+
+        False, and nothing is stored, if one of them needs a closer look.
+        """
+        is_state, inventory, keys = self.phase is Phase.STATE, self.inputs.inventory, []
+        if self.phase is Phase.CHANGE:
+            return False
+        for pod in pods:
+            meta = pod.metadata
+            if pod.kind != _POD.kind or pod.api_version != _POD.api_version or not meta.name:
+                return False
+            if not is_state and not json_documents.is_dumped(pod):
+                return False
+            meta.namespace = meta.namespace or self.namespace
+            keys.append(f"{meta.namespace}/{meta.name}")
+        distinct = set(keys)
+        replaced = set() if self._change is None else self._change.pods()
+        if len(distinct) < len(keys) or not inventory.names.isdisjoint(distinct) or not replaced.isdisjoint(distinct):
+            return False
+        if not is_state:  # for the message about a pod that is given again
+            place = self._file_number(source.name) << 32
+            self._places.update((f"{_POD.kind}/{key}", place) for key in keys)
+        sink = self.sinks.get(kinds.POD, self.inputs.pods.append)
+        for pod in pods:
+            inventory.add(pod)
+            try:
+                sink(pod)
+            except InputError as error:
+                faults = [self.inputs.fault(pod, one.message, one.path) for one in error.faults]
+                self._reject([msgspec.structs.replace(fault, file=source.name) for fault in faults])
+        return True
+
     def _accept(self, item: Document, handling: KindHandling) -> None:
         if item.typed is not None:  # a pod of a dump, already decoded and with nothing to check
             item.typed.metadata.namespace = item.namespace
@@ -296,15 +331,16 @@ class Collector:
         """Whether no earlier object has this identity; in files a second one is a fault."""
         if self.phase is Phase.APPLYING:
             return True
+        if self.phase is Phase.STATE and self._is_stored_pod(document):
+            self._n_given_twice += 1
+            return False
         key = f"{document.kind}/{document.namespace}/{document.name}"
         if self.phase is Phase.CHANGE:  # kinds that are not decoded may share a name with others
             key = f"{document.api_version.rpartition('/')[0]}/{key}"
-        if not self._files or self._files[-1] != document.file:
-            self._files.append(document.file)
         first = self._places.get(key)
         if first is None:
             line = document.begins if isinstance(document.begins, int) else 0  # counting lines is not worth it yet
-            self._places[key] = (len(self._files) - 1) << 32 | line
+            self._places[key] = self._file_number(document.file) << 32 | line
             return True
         if self.phase is Phase.STATE:
             self._n_given_twice += 1
@@ -317,6 +353,16 @@ class Collector:
             message = f"the same object is given twice, first in {where}; give what runs with --state instead of -f"
         self.faults.append(document.fault(message))
         return False
+
+    def _file_number(self, name: str) -> int:
+        if not self._files or self._files[-1] != name:
+            self._files.append(name)
+        return len(self._files) - 1
+
+    def _is_stored_pod(self, document: Document) -> bool:
+        """Whether it is a pod that may have been stored with many others, without its place."""
+        is_pod = document.kind == _POD.kind and kinds.handling_of(document.api_version, document.kind).row is _POD
+        return is_pod and f"{document.namespace}/{document.name}" in self.inputs.inventory.names
 
     def _store(self, document: Document, found: Any, row: ApiKind) -> None:
         if row is _POD:

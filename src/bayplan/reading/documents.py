@@ -24,7 +24,7 @@ JsonObject = dict[str, Any]
 Lines = dict[int, dict[str, int] | list[int]]
 
 SNIFFED_BYTES = 8192
-MIN_STREAMED_BYTES = 1 << 26
+MIN_STREAMED_BYTES = 1 << 20
 # A list as kubectl writes it, and as an API server does, which names the kind first.
 JSON_LIST_HEAD = re.compile(
     rb'\{\s*(?:"kind":\s*"(\w*List)",\s*)?"apiVersion":\s*"([\w./]*)",\s*(?:"metadata":\s*\{[^{}]*\},\s*)?"items":\s*\['

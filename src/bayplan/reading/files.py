@@ -28,7 +28,9 @@ from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.reading import json_documents
 from bayplan.reading.collecting import Collector, Inputs, Sink
 from bayplan.reading.documents import SNIFFED_BYTES, Document, Source
+from bayplan.reading.pod_batches import TakePods
 from bayplan.wire.kinds import GroupKind
+from bayplan.wire.pods import Pod
 
 EXTENSIONS = (".json", ".yaml", ".yml")
 STANDARD_INPUT = "-"
@@ -139,7 +141,16 @@ def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) 
             collector.inputs.hints.append(hint)
             reporter.report(source, hint)
     n_faults = len(collector.faults)
-    for item in documents_of(source):
+
+    def take_pods(pods: list[Pod]) -> bool:
+        taken = collector.add_pods(pods, source)
+        if taken:
+            reporter.n_objects += len(pods)
+            reporter.report(source)
+            source.release(source.position)
+        return taken
+
+    for item in documents_of(source, take_pods):
         collector.add(item)
         reporter.n_objects += 1
         if reporter.n_objects % OBJECTS_PER_PROGRESS_REPORT == 0:
@@ -152,8 +163,8 @@ def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) 
     reporter.bytes_of_earlier_files += source.size
 
 
-def documents_of(source: Source) -> Iterator[Document | Fault]:
-    """Each object of one file in order, and what is wrong with the file."""
+def documents_of(source: Source, take_pods: TakePods | None = None) -> Iterator[Document | Fault]:
+    """Each object of one file in order, but for pods that `take_pods` takes, and what is wrong with the file."""
     if not source.is_json:
         # What reads YAML is imported only for YAML, because PyYAML is slow to import.
         if source.is_yaml_dump:
@@ -165,7 +176,7 @@ def documents_of(source: Source) -> Iterator[Document | Fault]:
 
             yield from yaml_documents.read(source)
         return
-    documents = json_documents.read(source)
+    documents = json_documents.read(source, take_pods)
     for first in itertools.islice(documents, 1):
         yield from (_flow_yaml(source) if isinstance(first, Fault) else []) or [first]
     yield from documents
