@@ -198,6 +198,13 @@ def _spread_by_default(needs: Needs, selector: label_model.Selector) -> Needs:
     return msgspec.structs.replace(needs, spread=SpreadRequirements(default_selector=selector))
 
 
+def _resized(statuses: list[ContainerStatus] | None) -> list[ContainerStatus] | None:
+    """What the statuses say of resources; how often a container restarted distinguishes pods of one template."""
+    if not any(status.restart_count for status in statuses or ()):
+        return statuses
+    return [msgspec.structs.replace(status, restart_count=0) for status in statuses or ()]
+
+
 def _shape(pod: Pod) -> bytes:
     """
     Everything that the pod's needs are computed from, as bytes: equal for the pods of one template.
@@ -210,7 +217,7 @@ def _shape(pod: Pod) -> bytes:
     volumes = [volume for volume in pod.spec.volumes or () if volume.image is not None] or None
     spec = msgspec.structs.replace(pod.spec, node_name="", priority=None, scheduling_gates=None, volumes=volumes)
     status = pod.status
-    shape = (spec, status.container_statuses, status.init_container_statuses, annotation)
+    shape = (spec, _resized(status.container_statuses), _resized(status.init_container_statuses), annotation)
     encoded = _encode((*shape, None))
     return _encode((*shape, pod.metadata.labels)) if _READS_OWN_LABELS in encoded else encoded
 
