@@ -129,6 +129,14 @@ class RolloutHistory(msgspec.Struct, eq=False):
         self.starting.discard(name)
         self.acted = True
 
+    def evict(self, name: str, *, is_recreated: bool) -> None:
+        """A pod was preempted and is gone; a new one of the same name is pending if it `is_recreated`."""
+        entry = self.rollout.pods[name]
+        self.remove(name)
+        if is_recreated:
+            node = entry.node if self.rollout.key.kind == "DaemonSet" else ""
+            self.add(msgspec.structs.replace(entry, assigned=False, ready=False, phase=0, node=node, uid=""))
+
     def assign(self, placements: Mapping[WorkloadKey, PodPlacement]) -> None:
         """Note which pods got a node."""
         for name, entry in self.rollout.pods.items():

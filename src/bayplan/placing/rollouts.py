@@ -8,7 +8,6 @@ scheduler places what their leaving allows, and pods that got a node become read
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -17,8 +16,8 @@ from bayplan.controllers.rollouts import Rollout, RolloutActions
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, storage
 from bayplan.mapping.pods import SpreadContext
-from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.placing.place_pods import PodPlacement
+from bayplan.model.workloads import WorkloadKey
+from bayplan.placing.pod_scheduler import PodScheduler
 from bayplan.placing.rollout_history import RolloutHistory, RolloutResult
 from bayplan.wire.pods import Pod
 
@@ -28,36 +27,15 @@ STEPS_PER_POD, SPARE_STEPS = 4, 16
 Admit = Callable[[Pod], Pod | str]
 
 
-class PodEviction(Protocol):
-    """A pod that was preempted; `recreated` is the key under which its controller's new pod waits, "" if none does."""
-
-    @property
-    def victim(self) -> Workload: ...
-    @property
-    def recreated(self) -> str: ...
-
-
-class StepScheduler(Protocol):
-    """What schedules the pods of the steps: `placing.pod_scheduler.PodScheduler`."""
-
-    @property
-    def placements(self) -> dict[WorkloadKey, PodPlacement]: ...
-    @property
-    def evictions(self) -> Sequence[PodEviction]: ...
-    def add(self, workload: Workload) -> None: ...
-    def remove(self, key: WorkloadKey) -> None: ...
-    def schedule(self) -> Sequence[PodPlacement]: ...
-
-
 class Stepper(msgspec.Struct, eq=False):
     """
     Drives rollouts. `admit` returns the pod as an API server admits it, or why the pod is refused.
 
-    The scheduler may hold other pending pods too; they are placed with those of the rollouts.
+    The scheduler holds all pending pods of the state; others are placed with those of the rollouts.
     """
 
     rollouts: Sequence[Rollout]
-    scheduler: StepScheduler
+    scheduler: PodScheduler
     index: PlacementIndex
     context: SpreadContext
     default_class: str = ""
@@ -104,10 +82,11 @@ class Stepper(msgspec.Struct, eq=False):
             self._act(history)
         self._schedule(histories)
         # A pod is bound within milliseconds of its creation, while a deleted one takes seconds to leave.
-        for history in histories:
-            for name in [pod.name for pod in history.rollout.pods.values() if pod.terminating]:
-                self._remove(history, name)
-        self._schedule(histories)
+        leaving = [(h, pod.name) for h in histories for pod in h.rollout.pods.values() if pod.terminating]
+        for history, name in leaving:
+            self._remove(history, name)
+        if leaving:
+            self._schedule(histories)
         for history in histories:
             history.become_ready()
             history.end(self.scheduler.placements)
@@ -165,14 +144,11 @@ class Stepper(msgspec.Struct, eq=False):
     def _schedule(self, histories: Sequence[RolloutHistory]) -> None:
         self.scheduler.schedule()
         for eviction in self.scheduler.evictions[self._n_evictions :]:
+            victim = eviction.victim
             for history in histories:
-                if eviction.victim.key.partition("/")[0] != history.rollout.key.namespace:
-                    continue
-                if eviction.victim.name in history.rollout.pods:
-                    # Its controller acts on that itself, in the next step.
-                    history.remove(eviction.victim.name)
-                    if eviction.recreated:
-                        self.scheduler.remove(WorkloadKey(eviction.recreated))
+                if victim.namespace == history.rollout.key.namespace and victim.name in history.rollout.pods:
+                    # The scheduler has the pod that comes back already, under the same name.
+                    history.evict(victim.name, is_recreated=eviction.is_recreated)
         self._n_evictions = len(self.scheduler.evictions)
         for history in histories:
             history.assign(self.scheduler.placements)

@@ -11,8 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
-from bayplan.controllers import pod_creation
+from bayplan.controllers import finding_rollouts, pod_creation
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
+from bayplan.controllers.rollouts import Rollout
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pods, storage, targets
@@ -69,7 +70,8 @@ class LoadedCluster(msgspec.Struct):
     `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
 
     `change` names the pending pods that are part of the change or made for an object of it; None without a state.
-    `n_set_aside` objects of the state could not be read.
+    `n_set_aside` objects of the state could not be read. `rollouts` are the controllers that the change updates; their
+    missing pods are not in `pending`. `default_class` is the storage class of claims that name none.
     """
 
     index: PlacementIndex
@@ -79,6 +81,8 @@ class LoadedCluster(msgspec.Struct):
     disruption_budgets: list[DisruptionBudget] = []
     change: frozenset[WorkloadKey] | None = None
     n_set_aside: int = 0
+    rollouts: list[Rollout] = []
+    default_class: str = ""
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
@@ -133,14 +137,19 @@ def cluster_of(
     for pod in inputs.pods:
         sink(pod)
     created = pod_creation.create_missing_pods(
-        inputs, progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}")
+        inputs,
+        except_for=finding_rollouts.changed_controllers(inputs),
+        progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
     )
+    taken = inputs.inventory.names | {f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in created.pods}
+    rollouts = finding_rollouts.rollouts_of(inputs, taken)
     spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
-    add_storage(inputs, index, created.claims, default_class=next((c.metadata.name for c in defaults), ""))
+    default_class = next((c.metadata.name for c in defaults), "")
+    add_storage(inputs, index, created.claims, default_class)
     for node in _mapped(inputs, inputs.nodes, targets.target_of_node):
         index.add_target(node)
     for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
@@ -162,7 +171,9 @@ def cluster_of(
         owners = owners_of(inputs, created.replica_sets)
         of_change = (one for one in pending if is_made_for(inputs.change, one, owners))
         change = frozenset(one.key for one in of_change)
-    return LoadedCluster(index, pending, spread_context, notes, budgets, change, len(inputs.set_aside))
+    return LoadedCluster(
+        index, pending, spread_context, notes, budgets, change, len(inputs.set_aside), rollouts, default_class
+    )
 
 
 def owners_of(inputs: Inputs, created: Iterable[Controller] = ()) -> dict[ObjectKey, ObjectKey]:
