@@ -9,6 +9,7 @@ no clock: the caller says what time it is.
 from __future__ import annotations
 
 import functools
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -39,7 +40,7 @@ def first_deleted(
             or _compare_names(one, other)
         )
 
-    return sorted(pods, key=functools.cmp_to_key(compare))[:n_deleted]
+    return heapq.nsmallest(n_deleted, pods, functools.cmp_to_key(compare))
 
 
 def first_deleted_of_job(pods: Sequence[PodEntry], n_deleted: int) -> list[PodEntry]:
@@ -48,7 +49,7 @@ def first_deleted_of_job(pods: Sequence[PodEntry], n_deleted: int) -> list[PodEn
     def compare(one: PodEntry, other: PodEntry) -> int:
         return _compare_state(one, other) or _compare_age(one, other, None, scaled=False) or _compare_names(one, other)
 
-    return sorted(pods, key=functools.cmp_to_key(compare))[:n_deleted]
+    return heapq.nsmallest(n_deleted, pods, functools.cmp_to_key(compare))
 
 
 def newest_time(pods: Iterable[PodEntry]) -> int | None:

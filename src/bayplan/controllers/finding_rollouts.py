@@ -34,6 +34,7 @@ from bayplan.controllers.rollouts import (
     Rollout,
     StatefulSetRollout,
 )
+from bayplan.errors import InputError
 from bayplan.model.labels import NO_EXECUTE
 from bayplan.wire.controllers import AnyController, Controller, PodTemplateSpec
 
@@ -56,8 +57,10 @@ def rollouts_of(state: DesiredState, taken: set[str]) -> list[Rollout]:
     """
     The controllers that existed before the change and are part of it, in the order of their kinds and the input.
 
-    `taken` are names of pods, as `namespace/name`, to which those of new pods are added.
+    `taken` are names of pods, as `namespace/name`, to which those of new pods are added. Raises InputError instead of
+    creating more pods than any cluster supports.
     """
+    _check_limit(state)
     builder = _Builder(state, PodOwnership(state.inventory, state.controllers["ReplicaSet"]), taken)
     return [
         build(builder, key_of(controller), controller)
@@ -65,6 +68,21 @@ def rollouts_of(state: DesiredState, taken: set[str]) -> list[Rollout]:
         for controller in state.controllers[kind]
         if key_of(controller) in state.replaced and controller.metadata.deletion_timestamp is None
     ]
+
+
+def _check_limit(state: DesiredState) -> None:
+    n_all, most = 0, pod_creation.MAX_CREATED_PODS
+    for kind in _BUILDERS:
+        for controller in state.controllers[kind]:
+            if kind == "DaemonSet" or key_of(controller) not in state.replaced:
+                continue
+            n_pods, path = pod_creation.n_replicas(controller), "spec.replicas"
+            if kind == "Job" and isinstance(controller, Controller):
+                n_pods, path = controller.spec.parallelism or 0, "spec.parallelism"
+            n_all += n_pods
+            if n_all > most:
+                message = f"expected at most {most:,} pods to be made from controllers in all, got {n_all:,}"
+                raise InputError(state.fault(controller, message, path))
 
 
 def key_of(controller: AnyController) -> ObjectKey:

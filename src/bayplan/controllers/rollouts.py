@@ -60,6 +60,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
     taken: set[str]
     now: int | None = None
     note: str = ""
+    _generated: dict[str, Iterator[str]] = {}  # names of new pods by what they begin with
 
     def sync(self) -> RolloutActions:
         """What the controller does next; nothing if it is done or waits."""
@@ -75,7 +76,9 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
         return NOT_READY.format(name) if name else ""
 
     def _names(self, base: str) -> Iterator[str]:
-        return pod_creation.unique_names(f"{base}-", self.taken, self.key.namespace)
+        if base not in self._generated:
+            self._generated[base] = pod_creation.unique_names(f"{base}-", self.taken, self.key.namespace)
+        return self._generated[base]
 
 
 class ReplicasRollout(Rollout, kw_only=True, eq=False):

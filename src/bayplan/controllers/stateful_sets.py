@@ -7,7 +7,6 @@ MaxUnavailableStatefulSet is off by default in Kubernetes 1.36. Makes no pods, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import msgspec
@@ -16,8 +15,8 @@ from bayplan.controllers.desired_state import PodEntry
 from bayplan.wire.controllers import Controller
 
 PARALLEL, ON_DELETE = "Parallel", "OnDelete"
-_NAME = re.compile(r"(.*)-([0-9]{1,10})", re.ASCII | re.DOTALL)
 _MAX_ORDINAL = 2**31 - 1
+_MAX_DIGITS = 253  # of a name
 
 
 class StatefulSetState(msgspec.Struct, frozen=True):
@@ -66,10 +65,11 @@ def state_of(controller: Controller, current_revision: str, update_revision: str
 
 def ordinal_of(pod_name: str, set_name: str) -> int:
     """The ordinal at the end of the pod's name, -1 if it is no name of a pod of this set."""
-    found = _NAME.fullmatch(pod_name)
-    if found is None or found[1] != set_name or int(found[2]) > _MAX_ORDINAL:
+    parent, _, digits = pod_name.rpartition("-")
+    if parent != set_name or not (digits.isascii() and digits.isdecimal()):
         return -1
-    return int(found[2])
+    ordinal = int(digits[: _MAX_DIGITS + 1])
+    return ordinal if ordinal <= _MAX_ORDINAL else -1
 
 
 def sync(state: StatefulSetState, pods: Iterable[PodEntry]) -> StatefulSetActions:
