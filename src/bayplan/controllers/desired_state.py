@@ -6,6 +6,7 @@ Controllers compare the two to find which pods are missing. Does not know where 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from bayplan.wire.controllers import (
 from bayplan.wire.custom import CustomObject
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
 from bayplan.wire.kinds import ApiKind
-from bayplan.wire.meta import ApiObject
+from bayplan.wire.meta import ApiObject, OwnerReference
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy
 from bayplan.wire.pods import Pod
@@ -49,6 +50,13 @@ from bayplan.wire.storage import (
 
 SUCCEEDED = "Succeeded"
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
+TEMPLATE_HASH = "pod-template-hash"
+REVISION_HASH = "controller-revision-hash"
+TEMPLATE_GENERATION = "pod-template-generation"
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_DELETION_COST = re.compile(r"0|-?[1-9][0-9]{0,10}", re.ASCII)
+_PHASES = {"Pending": 0, "Unknown": 1}
+_NO_RESTARTS = (0, 0)
 
 
 class ObjectKey(NamedTuple):
@@ -63,7 +71,9 @@ class PodEntry(msgspec.Struct, frozen=True, gc=False):
     """
     The little that controllers need to know of one pod, so that dumps of any size can be counted.
 
-    `node` is where a DaemonSet's pod runs or must run, `index` the completion index of a Job's pod.
+    `node` is where the pod runs, or where the pod of a DaemonSet must run once it is `assigned`. `index` is the
+    completion index of a Job's pod, `revision` the hash of the template that the pod was made from and `generation` a
+    DaemonSet's. `phase` is 0 for pending, 1 for unknown, 2 for running. Times are as written, empty if unknown.
     """
 
     name: str
@@ -72,6 +82,17 @@ class PodEntry(msgspec.Struct, frozen=True, gc=False):
     succeeded: bool = False
     node: str = ""
     index: str = ""
+    uid: str = ""
+    assigned: bool = False
+    terminating: bool = False
+    phase: int = 2
+    ready: bool = False
+    ready_since: str = ""
+    restarts: tuple[int, int] = (0, 0)
+    created: str = ""
+    deletion_cost: int = 0
+    revision: str = ""
+    generation: str = ""
 
 
 class PodInventory(msgspec.Struct):
@@ -83,21 +104,70 @@ class PodInventory(msgspec.Struct):
 
     def add(self, pod: Pod) -> None:
         """Record one pod, which has its namespace already."""
-        meta, phase = pod.metadata, pod.status.phase
+        meta = pod.metadata
         owner = controller_of(meta)
-        entry = PodEntry(
-            name=meta.name,
-            owner_uid=owner.uid if owner else "",
-            active=phase not in FINISHED and meta.deletion_timestamp is None,
-            succeeded=phase == SUCCEEDED,
-            node=_required_node(pod) if owner is None or owner.kind == "DaemonSet" else "",
-            index=(meta.labels or {}).get(INDEX_KEY, (meta.annotations or {}).get(INDEX_KEY, "")),
-        )
+        entry = entry_of(pod, owner)
         self.names.add(f"{meta.namespace}/{meta.name}")
         if owner is None:
             self.orphans.setdefault(meta.namespace, []).append((meta.labels or {}, entry))
         else:
             self.owned.setdefault((meta.namespace, owner.kind, owner.name), []).append(entry)
+
+
+def entry_of(pod: Pod, owner: OwnerReference | None) -> PodEntry:
+    """The entry of one pod, which its controller `owner` manages."""
+    meta, phase = pod.metadata, pod.status.phase
+    labels, annotations = meta.labels or {}, meta.annotations or {}
+    ready, ready_since = _readiness(pod)
+    return PodEntry(
+        name=meta.name,
+        owner_uid=owner.uid if owner else "",
+        active=phase not in FINISHED and meta.deletion_timestamp is None,
+        succeeded=phase == SUCCEEDED,
+        node=_required_node(pod) if owner is None or owner.kind == "DaemonSet" else pod.spec.node_name,
+        index=labels.get(INDEX_KEY, annotations.get(INDEX_KEY, "")),
+        uid=meta.uid,
+        assigned=bool(pod.spec.node_name),
+        terminating=meta.deletion_timestamp is not None,
+        phase=_PHASES.get(phase, 2) if pod.spec.node_name else 0,
+        ready=ready,
+        ready_since=ready_since,
+        restarts=_restarts(pod),
+        created=meta.creation_timestamp or "",
+        deletion_cost=_deletion_cost(annotations.get(DELETION_COST, "")),
+        revision=labels.get(REVISION_HASH, labels.get(TEMPLATE_HASH, "")),
+        generation=labels.get(TEMPLATE_GENERATION, ""),
+    )
+
+
+def _readiness(pod: Pod) -> tuple[bool, str]:
+    """
+    Whether the pod is ready, and since when.
+
+    A running pod without a Ready condition was written by hand, or its status was left out: it counts as ready.
+    """
+    for condition in pod.status.conditions or ():
+        if condition.type == "Ready":
+            return condition.status == "True", condition.last_transition_time or ""
+    return bool(pod.spec.node_name) and pod.status.phase in ("", "Running"), ""
+
+
+def _restarts(pod: Pod) -> tuple[int, int]:
+    """The highest number of restarts of a container and of a sidecar (pkg/controller/controller_utils.go)."""
+    regular = max((status.restart_count for status in pod.status.container_statuses or ()), default=0)
+    statuses = [status for status in pod.status.init_container_statuses or () if status.restart_count]
+    if not statuses:
+        return (regular, 0) if regular else _NO_RESTARTS
+    sidecars = {c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"}
+    return regular, max((status.restart_count for status in statuses if status.name in sidecars), default=0)
+
+
+def _deletion_cost(written: str) -> int:
+    """A pod without a valid cost has cost 0, as upstream (pkg/apis/core/helper/helpers.go)."""
+    if not _DELETION_COST.fullmatch(written):
+        return 0
+    cost = int(written)
+    return cost if -(2**31) <= cost < 2**31 else 0
 
 
 def _required_node(pod: Pod) -> str:

@@ -45,12 +45,19 @@ def shape_of(pod: Pod) -> bytes:
         spec.resources,
         # Nearly every pod has a volume of its own, with its token; only image volumes matter here.
         [volume for volume in spec.volumes if volume.image is not None] if spec.volumes else None,
-        status.container_statuses,
-        status.init_container_statuses,
+        _resized(status.container_statuses),
+        _resized(status.init_container_statuses),
         annotations.get(AFFINITY_ANNOTATION) if annotations else None,
     )
     encoded = _encode(shape)
     return _encode((*shape, pod.metadata.labels)) if _READS_OWN_LABELS in encoded else encoded
+
+
+def _resized(statuses: list[ContainerStatus] | None) -> list[ContainerStatus] | None:
+    """What the statuses say of resources; how often a container restarted distinguishes pods of one template."""
+    if not statuses or not any(status.restart_count for status in statuses):
+        return statuses
+    return [msgspec.structs.replace(status, restart_count=0) for status in statuses]
 
 
 class PodShape(msgspec.Struct, array_like=True):

@@ -13,12 +13,13 @@ from typing import TypeVar
 
 import msgspec
 
-from bayplan.controllers import autoscalers, pod_creation, pod_defaults, resource_quotas
+from bayplan.controllers import autoscalers, finding_rollouts, pod_creation, pod_defaults, resource_quotas
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
 from bayplan.controllers.created_objects import CreatedObjects
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
 from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
+from bayplan.controllers.rollouts import Rollout
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pod_shapes, pods, storage, targets
@@ -81,9 +82,10 @@ class LoadedCluster(msgspec.Struct):
     `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
 
     `change` names the pending pods that are part of the change or made for an object of it; None without a state.
-    `n_set_aside` objects of the state could not be read.
-    `refused`, `not_judged`, `not_judged_objects` and `made_for` are those of `CreatedObjects`, with the
-    pending pods of the input that were written by hand. The pods in `not_judged` are among the pending ones.
+    `n_set_aside` objects of the state could not be read. `refused`, `not_judged`, `not_judged_objects` and `made_for`
+    are those of `CreatedObjects`, with the pending pods of the input that were written by hand. The pods in
+    `not_judged` are among the pending ones. `rollouts` are the controllers that the change updates; their missing pods
+    are not in `pending`, and `admission` admits them. `default_class` is the storage class of claims that name none.
     """
 
     index: PlacementIndex
@@ -97,6 +99,9 @@ class LoadedCluster(msgspec.Struct):
     not_judged: dict[WorkloadKey, str] = {}
     not_judged_objects: list[tuple[ObjectKey, str]] = []
     made_for: dict[WorkloadKey, ObjectKey] = {}
+    admission: PodAdmission | None = None
+    rollouts: list[Rollout] = []
+    default_class: str = ""
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
@@ -158,15 +163,18 @@ def cluster_of(
         inputs,
         admission=admission,
         load=load,
+        except_for=finding_rollouts.changed_controllers(inputs),
         progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
     )
+    taken = inputs.inventory.names | {f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in created.pods}
+    rollouts = finding_rollouts.rollouts_of(inputs, taken)
     spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
-    claims = [*admitted.claims, *created.claims]
-    add_storage(inputs, index, claims, default_class=next((c.metadata.name for c in defaults), ""))
+    default_class = next((c.metadata.name for c in defaults), "")
+    add_storage(inputs, index, [*admitted.claims, *created.claims], default_class)
     for node in _mapped(inputs, inputs.nodes, targets.target_of_node):
         index.add_target(node)
     for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
@@ -198,6 +206,9 @@ def cluster_of(
         not_judged=not_judged,
         not_judged_objects=created.not_judged_objects,
         made_for=created.made_for,
+        admission=admission,
+        rollouts=rollouts,
+        default_class=default_class,
     )
 
 

@@ -49,6 +49,12 @@ def rows_page(title: str, content: Table, explanations: Mapping[str, str] | None
     return _document(title, f"<h1>{_safe(title)}</h1>{_table(content.columns, rows)}{texts}")
 
 
+def section(title: str, content: Table) -> str:
+    """A further table of a page, with its heading."""
+    rows = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>\n" for row in content.rows)
+    return f"<h2>{_safe(title)}</h2>{_table(content.columns, rows)}"
+
+
 def _row(placement: PodPlacement, *, explained: bool) -> str:
     workload = placement.workload
     name = _safe(workload.name)
