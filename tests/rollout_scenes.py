@@ -163,7 +163,13 @@ def stepper(state, *change, preempts=True, **options):
     for workload in found.pending:
         scheduler.add(workload)
     return Stepper(
-        found.rollouts, scheduler, found.index, found.spread_context, default_class=found.default_class, **options
+        found.rollouts,
+        scheduler,
+        found.index,
+        found.spread_context,
+        default_class=found.default_class,
+        admission=found.admission,
+        **options,
     )
 
 

@@ -56,7 +56,7 @@ def test_names_are_as_kubectl_prints_them(run, scene):
 def test_documents_are_versioned(output, parse, run, scene):
     plan = parse(run("place", "-f", ".", "-o", output).stdout)
     assert (plan["apiVersion"], plan["kind"]) == ("bayplan.io/v1alpha1", "PlacementList")
-    assert plan["summary"] == {"placed": 1, "unplaced": 1}
+    assert plan["summary"] == {"placed": 1, "unplaced": 1, "notJudged": 0}
     unschedulable, placed = plan["items"]
     assert (unschedulable["name"], unschedulable["target"], unschedulable["message"]) == ("web-2", "", MESSAGE)
     assert unschedulable["reasons"] == {

@@ -58,7 +58,9 @@ def test_only_a_controller_recreates_a_pod(owner, is_recreated):
     index = PlacementIndex()
     meta = ObjectMeta(name="web-1", namespace="shop", owner_references=None if owner is None else [owner])
     index.add(pods.workload_of(Pod(metadata=meta, spec=PodSpec(node_name="a"))), "a")
-    moves = PodMoves(cluster.LoadedCluster(index, [], pods.EMPTY_SPREAD_CONTEXT, []), profiles.pod_rules())
+    moves = PodMoves(
+        cluster.LoadedCluster(index=index, pending=[], spread_context=pods.EMPTY_SPREAD_CONTEXT), profiles.pod_rules()
+    )
     assert moves.is_recreated("shop/web-1") is is_recreated
     assert not moves.is_recreated("shop/unknown")
 

@@ -219,15 +219,15 @@ def test_several_workloads_share_the_steps_and_the_room():
 
 
 def test_a_refused_pod_is_tried_again_when_others_have_left():
-    def admit(pod):
-        return pod if len(steps.rollouts[0].pods) < 3 else "exceeded quota: pods"
-
-    state = [*NODES, *deployed(rolling(1, 1), *"abc")]
-    steps = stepper(state, rolling(1, 1, image="web:2"), admit=admit)
-    assert [result.result for result in steps.run()] == ["complete"]
-    steps = stepper(state, rolling(1, 0, image="web:2"), admit=admit)
-    (result,) = steps.run()
-    assert (result.result, result.why.partition(": ")[2]) == ("stuck", "exceeded quota: pods")
+    quota = {
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": "shop"},
+        "spec": {"hard": {"pods": "3"}}, "status": {"hard": {"pods": "3"}, "used": {"pods": "3"}},
+    }  # fmt: skip
+    state = [*NODES, quota, *deployed(rolling(1, 1), *"abc")]
+    assert roll_out(state, rolling(1, 1, image="web:2"))["web"].result == "complete"
+    result = roll_out(state, rolling(1, 0, image="web:2"))["web"]
+    assert result.result == "stuck"
+    assert "is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3" in result.why
 
 
 def test_the_end_state_takes_away_what_leaves_before_it_places_anything():

@@ -28,7 +28,7 @@ class World:
         index = self.scene.built(self.pods)
         for record in index.records.values():
             index.amend(msgspec.structs.replace(record.workload, controller=CONTROLLER))
-        return PodMoves(LoadedCluster(index, [], EMPTY_SPREAD_CONTEXT, []), self.scene.rules)
+        return PodMoves(LoadedCluster(index=index, pending=[], spread_context=EMPTY_SPREAD_CONTEXT), self.scene.rules)
 
     def evict(self, key):
         """The node of the replacement: where the engine places it."""

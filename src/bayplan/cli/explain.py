@@ -18,9 +18,11 @@ from bayplan.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.controllers.autoscalers import AssumedLoad
+    from bayplan.controllers.desired_state import ObjectKey
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
     from bayplan.model.workloads import Workload, WorkloadKey
+    from bayplan.placing.place_pods import PodPlacement
     from bayplan.preempting.preemption import Preemption
     from bayplan.reading.cluster import LoadedCluster
     from bayplan.reading.fleet import Fleet
@@ -67,6 +69,10 @@ class ExplainRequest(msgspec.Struct, frozen=True):
     def matches_pod(self, name: str) -> bool:
         """Whether a pod of this name is requested."""
         return re.fullmatch(re.escape(self.name) + _pod_suffixes()[self.kind], name) is not None
+
+    def names(self, key: ObjectKey) -> bool:
+        """Whether the controller itself is requested."""
+        return (self.kind, self.name) == (key.kind.lower(), key.name) and self.namespace in ("", key.namespace)
 
     def matches_binding(self, workload: Workload) -> bool:
         """Whether a binding is requested, by its own name or by the name of its template."""
@@ -192,54 +198,78 @@ def explain_pod(
 ) -> ExplainedWorkload:
     """The explanation of the requested pod; raises InputError if there is none, or if there are several."""
     from bayplan.explaining import explanation
+    from bayplan.mapping import pods
     from bayplan.placing import recreating
 
-    pending = [w for w in cluster.pending if asked.matches_pod(w.name) and is_included(w)]
-    records = cluster.index.records.values()
-    running = [r for r in records if asked.matches_pod(r.workload.name) and is_included(r.workload)]
-    _check_one_namespace({w.namespace for w in pending} | {r.workload.namespace for r in running}, str(asked))
-    if pending:
-        return ExplainedWorkload(_explain_pending(pending, cluster, engine_of, alone=alone, preempts=preempts))
+    def is_asked(workload: Workload) -> bool:
+        return asked.matches_pod(workload.name) and is_included(workload)
+
+    pending = [workload for workload in cluster.pending if is_asked(workload)]
+    refused = [one for one in cluster.refused if is_asked(pods.workload_of(one.pod))]
+    running = [record for record in cluster.index.records.values() if is_asked(record.workload)]
+    updated = [one for one in cluster.rollouts if any(map(asked.matches_pod, one.pods)) or asked.names(one.key)]
+    namespaces = {one.namespace for one in pending} | {one.workload.namespace for one in running}
+    _check_one_namespace(namespaces | {one.pod.metadata.namespace for one in refused}, str(asked))
+    if pending or refused or updated:
+        if alone:
+            cluster.pending, cluster.rollouts = pending, updated
+        found = _explain_placed(is_asked, pending, cluster, engine_of, preempts=preempts)
+        if found is not None:
+            return ExplainedWorkload(found)
     if running:
         recreated = recreating.as_recreated(running[0], cluster.index, cluster.spread_context)
         return ExplainedWorkload(explanation.explain(recreated, engine_of(recreated)), running[0].shares[0][0])
     raise InputError(f"no pod of {asked} is in the input{_advice(asked, cluster)}")
 
 
-def _explain_pending(
-    requested: Sequence[Workload], cluster: LoadedCluster, engine_of: EngineOf, *, alone: bool, preempts: bool
-) -> Explanation:
-    """The explanation of the first requested pod that is unschedulable, else of the first requested pod."""
+def _explain_placed(
+    is_asked: Callable[[Workload], bool],
+    pending: Sequence[Workload],
+    cluster: LoadedCluster,
+    engine_of: EngineOf,
+    *,
+    preempts: bool,
+) -> Explanation | None:
+    """The explanation of the first requested pod that is unschedulable, else of the first requested pod, if any."""
     from bayplan.explaining import explanation
-    from bayplan.placing import pod_scheduler
-    from bayplan.placing.pod_scheduler import PodScheduler
+    from bayplan.placing import place_cluster
+    from bayplan.placing.place_cluster import PlacingOptions
 
-    preempting: dict[WorkloadKey, Explanation] = {}
+    preempting: list[Explanation] = []
 
     def explain_preemption(workload: Workload, found: Preemption) -> None:
         """Before its victims leave, for the first requested pod that preempts."""
-        if not preempting and workload in requested:
+        if not preempting and is_asked(workload):
             now = explanation.explain(workload, engine_of(workload))
-            preempting[workload.key] = msgspec.structs.replace(now, nominated=found.target, victims=found.victims)
+            preempting.append(msgspec.structs.replace(now, nominated=found.target, victims=found.victims))
 
-    scheduler = PodScheduler(
-        engine_of,
-        cluster.index,
-        cluster.disruption_budgets,
-        pod_scheduler.recreated_by_controller(cluster.index, cluster.spread_context),
+    chosen = PlacingOptions(
         preempts=preempts,
         on_preemption=explain_preemption,
+        # What comes after it in the queue does not concern it.
+        until=lambda placed: all(one.key in placed and placed[one.key].target for one in pending),
     )
-    for workload in requested if alone else cluster.pending:
-        scheduler.add(workload)
-    placements = scheduler.placements
-    scheduler.schedule(until=lambda: all(one.key in placements and placements[one.key].target for one in requested))
-    for workload in requested:
-        if not placements[workload.key].target:
-            found = explanation.explain(workload, engine_of(workload))
-            # A pod with scheduling gates may fit, but it is not scheduled.
-            return msgspec.structs.replace(found, target="", message=placements[workload.key].message)
-    return next(iter(preempting.values()), None) or explanation.explain(requested[0], engine_of(requested[0]))
+    answer = place_cluster.place(cluster, engine_of, chosen)
+    requested = [one for one in answer.placements if is_asked(one.workload)]
+    for placement in sorted(requested, key=lambda one: bool(one.target)):
+        if placement.target and preempting:
+            return preempting[0]
+        return _explanation_of(placement, engine_of)
+    return None
+
+
+def _explanation_of(placement: PodPlacement, engine_of: EngineOf) -> Explanation:
+    from bayplan.explaining import explanation
+    from bayplan.writing import placements
+
+    workload = placement.workload
+    if placement.refused or placement.lost:
+        return explanation.Explanation(workload.key, "", placements.message_of(placement), [], [])
+    found = explanation.explain(workload, engine_of(workload))
+    if placement.target:
+        return found
+    # A pod with scheduling gates may fit, but it is not scheduled, and one that is not judged may not fit.
+    return msgspec.structs.replace(found, target="", message=placement.message)
 
 
 def _check_one_namespace(namespaces: set[str], asked: str) -> None:

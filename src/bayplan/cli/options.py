@@ -83,11 +83,14 @@ class ScopeOptions(msgspec.Struct, frozen=True):
 
     def predicate(self) -> Callable[[Workload], bool]:
         """Whether a workload is in the namespace and matches the selector; a bad selector is a usage error."""
-        namespace = None if self.all_namespaces else self.namespace
+        includes = self.includes()
+        return lambda workload: includes(workload.namespace, workload.labels)
+
+    def includes(self) -> Callable[[str, dict[str, str]], bool]:
+        """The same by namespace and labels."""
+        wanted = None if self.all_namespaces else self.namespace
         selector = None if self.selector is None else value_types.parse_selector(self.selector)
-        return lambda workload: (
-            namespace in (None, workload.namespace) and (selector is None or selector.matches(workload.labels))
-        )
+        return lambda namespace, labels: wanted in (None, namespace) and (selector is None or selector.matches(labels))
 
 
 class DecisionOptions(msgspec.Struct, frozen=True):

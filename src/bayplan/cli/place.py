@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
     from bayplan.placing.place_bindings import BindingPlacement
+    from bayplan.placing.place_cluster import ClusterPlacement
     from bayplan.placing.place_pods import PodPlacement
     from bayplan.reading.cluster import LoadedCluster
     from bayplan.writing.placements import FillResult
 
 MAX = "max"
+STEPS, FINAL = "steps", "final"
 
 
 class ReplicaCount(click.ParamType[int | str]):
@@ -41,10 +43,10 @@ class ReplicaCount(click.ParamType[int | str]):
 
 
 class PodPlan(msgspec.Struct):
-    """The placements in order and, if requested, an explanation by workload for those that are unschedulable."""
+    """Where everything is in the end and, if requested, an explanation by workload for what is unschedulable."""
 
-    placements: list[PodPlacement]
-    explanations: dict[str, Explanation]
+    found: ClusterPlacement
+    explanations: dict[str, Explanation] = {}
     explained: dict[Hashable, Explanation] = {}  # by what equal pods have in common
 
 
@@ -85,6 +87,14 @@ class FleetPlan(msgspec.Struct):
             help="Show how many more replicas of each pending workload fit, without the other pending workloads.",
         ),
         options.NO_PREEMPTION,
+        commands.Option(
+            "--rollout",
+            type=click.Choice([STEPS, FINAL]),
+            default=STEPS,
+            show_default=True,
+            help="How updates are judged. steps: as their controllers roll them out, step by step. final: whether the "
+            "end fits, once all old pods are gone.",
+        ),
         options.output("table", "wide", "json", "yaml", "name", "html"),
         options.GATE,
         options.STRICT,
@@ -97,6 +107,7 @@ def place(
     explain: bool,
     replicas: int | str | None,
     no_preemption: bool,
+    rollout: str,
     output: str,
     gate: str,
     strict: bool,
@@ -113,7 +124,7 @@ def place(
     is_included, engines = scope.predicate(), options.configured_engines()
     found = loading.load(sources, scope, decisions, console, assumed_load=hpa)
     pending = [workload for workload in found.pending if is_included(workload)]
-    if not pending:
+    if not pending and not getattr(found, "rollouts", ()):
         console.note("there is nothing to place")
     from bayplan.reading.cluster import LoadedCluster
 
@@ -128,58 +139,53 @@ def place(
         console.answer(_fills_as(output, fills, console.table_width))
         return commands.exit_code(all(one.enough for one in fills), exit_zero=exit_zero)
     else:
-        plan = plan_pods(
-            pending, found, engines(found.index), explains=explain, preempts=not no_preemption, console=console
-        )
+        found.pending = pending
+        includes = scope.includes()
+        found.rollouts = [one for one in found.rollouts if includes(one.key.namespace, one.pod_labels)]
+        settings = PlanSettings(explain, not no_preemption, rollout == STEPS)
+        plan = plan_pods(found, engines(found.index), settings, console)
         console.answer(_plan_as(output, plan, console.table_width))
-        n_placed, n_workloads = sum(bool(one.target) for one in plan.placements), len(plan.placements)
-        if gate == options.CHANGE and found.change is not None:
-            deciding = [one for one in plan.placements if one.workload.key in found.change]
-            passes = _note_change(deciding, n_placed, n_workloads, console)
-            return commands.exit_code(passes and not (strict and found.n_set_aside), exit_zero=exit_zero)
+        gated = found.change is not None and gate == options.CHANGE
+        return commands.exit_code(_passes(plan.found, found, console, strict=strict, gated=gated), exit_zero=exit_zero)
     console.note(f"{n_placed} of {n_workloads} placed")
-    is_judged = not (strict and isinstance(found, LoadedCluster) and found.n_set_aside)
-    return commands.exit_code(n_placed == n_workloads and is_judged, exit_zero=exit_zero)
+    return commands.exit_code(n_placed == n_workloads, exit_zero=exit_zero)
 
 
-def _note_change(deciding: Sequence[PodPlacement], n_placed: int, n_workloads: int, console: Console) -> bool:
-    """Whether all workloads of the change are placed; notes count them apart from the others."""
-    n_placed_of_change, n_of_change = sum(bool(one.target) for one in deciding), len(deciding)
-    console.note(f"{n_placed_of_change} of {n_of_change} placed of the change")
-    if n_workloads > n_of_change:
-        n_others = n_workloads - n_of_change
-        console.note(f"{n_placed - n_placed_of_change} of {n_others} placed of what was pending before")
-    return n_placed_of_change == n_of_change
+def _passes(answer: ClusterPlacement, cluster: LoadedCluster, console: Console, *, strict: bool, gated: bool) -> bool:
+    """Whether the answer is yes: of the change if `gated`, else of everything. Notes count what is what."""
+    from bayplan.writing import placements, rollouts
+
+    counted = placements.counts(answer)
+    for note in (*counted.notes(len(cluster.not_judged_objects)), rollouts.summary(answer.rollouts)):
+        if note:
+            console.note(note)
+    is_stuck = any(one.is_stuck for one in answer.rollouts)
+    n_bad = counted.change.n_bad if gated else counted.change.n_bad + counted.others.n_bad
+    n_unknown = counted.n_not_judged + len(cluster.not_judged_objects) + cluster.n_set_aside
+    return not n_bad and not is_stuck and not (strict and n_unknown)
 
 
-def plan_pods(
-    pending: Sequence[Workload],
-    cluster: LoadedCluster,
-    engine_of: EngineOf,
-    *,
-    explains: bool,
-    preempts: bool,
-    console: Console,
-) -> PodPlan:
+class PlanSettings(msgspec.Struct, frozen=True):
+    """`explains`: what is unschedulable is explained. `in_steps`: rollouts are stepped through."""
+
+    explains: bool
+    preempts: bool
+    in_steps: bool
+
+
+def plan_pods(cluster: LoadedCluster, engine_of: EngineOf, settings: PlanSettings, console: Console) -> PodPlan:
     """Place the pods as a scheduler would; those that fit nowhere in the end are explained."""
-    from bayplan.placing import pod_scheduler
-    from bayplan.placing.pod_scheduler import PodScheduler
+    from bayplan.placing import place_cluster
+    from bayplan.placing.place_cluster import PlacingOptions
 
     with console.progress() as show:
-        recreate = pod_scheduler.recreated_by_controller(cluster.index, cluster.spread_context)
-        scheduler = PodScheduler(
-            engine_of,
-            cluster.index,
-            cluster.disruption_budgets,
-            recreate,
-            preempts=preempts,
-            on_attempt=lambda: show(lambda: f"placing: {len(scheduler.placements)} of {len(pending)}"),
-        )
-        for workload in pending:
-            scheduler.add(workload)
-        scheduler.schedule()
-        plan = PodPlan(list(scheduler.placements.values()), {})
-        unplaced = [one for one in plan.placements if not one.target and not one.lost] if explains else []
+
+        def progress(n_attempts: int, step: int) -> None:
+            show(lambda: f"placing: {n_attempts} of {len(cluster.pending)}" + (f", step {step}" if step else ""))
+
+        chosen = PlacingOptions(preempts=settings.preempts, in_steps=settings.in_steps, progress=progress)
+        plan = PodPlan(place_cluster.place(cluster, engine_of, chosen))
+        unplaced = [one for one in plan.found.placements if one.is_unschedulable] if settings.explains else []
         for placement in unplaced:
             _explain(placement, engine_of, plan)
             show(lambda: f"explaining: {len(plan.explanations)} of {len(unplaced)}")
@@ -231,22 +237,23 @@ def fill(pending: Sequence[Workload], engine_of: EngineOf, most: int | None) -> 
 
 
 def _plan_as(output: str, plan: PodPlan, width: int | None) -> str:
-    from bayplan.writing import placements, tables, versioned
+    from bayplan.writing import placements, rollouts, tables, versioned
 
     if output == "name":
-        return tables.name_lines(placement.workload for placement in plan.placements)
+        return tables.name_lines(placement.workload for placement in plan.found.placements)
     if output in ("json", "yaml"):
         contents = _contents(plan.explanations) if plan.explanations else {}
-        return versioned.written(placements.document(plan.placements, contents), output)
+        return versioned.written(placements.document(plan.found, contents), output)
     # A shared explanation is printed once, under the workload that it was made for.
     distinct: dict[str, Explanation] = {found.workload: found for found in plan.explanations.values()}
     texts = _texts(distinct) if distinct else {}
     if output == "html":
         from bayplan.writing import html_report
 
-        return html_report.page(plan.placements, texts)
-    table = tables.rendered(placements.table(plan.placements, wide=output == "wide"), width)
-    return table + "".join(f"\n{key}: {text}" for key, text in texts.items())
+        return html_report.page(plan.found, texts)
+    parts = [tables.rendered(part, width) for part in placements.tables_of(plan.found, wide=output == "wide")]
+    parts.append(rollouts.text(plan.found.rollouts, width, wide=output == "wide").lstrip("\n"))
+    return "\n".join(filter(None, parts)) + "".join(f"\n{key}: {text}" for key, text in texts.items())
 
 
 def _fleet_plan_as(output: str, plan: FleetPlan, width: int | None) -> str:

@@ -24,7 +24,7 @@ from bayplan.controllers.daemon_set_updates import DaemonSetState, NodeState
 from bayplan.controllers.deployments import DeploymentSize, ReplicaSetSize
 from bayplan.controllers.desired_state import REVISION_HASH, ObjectKey, PodEntry, entry_of
 from bayplan.controllers.stateful_sets import StatefulSetState
-from bayplan.wire.controllers import AnyController, Controller
+from bayplan.wire.controllers import AnyController, Controller, PodTemplateSpec
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolumeClaim
 
@@ -62,6 +62,16 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
     note: str = ""
     _generated: dict[str, Iterator[str]] = {}  # names of new pods by what they begin with
 
+    @property
+    def template(self) -> PodTemplateSpec:
+        """What its new pods are made from."""
+        raise NotImplementedError
+
+    @property
+    def pod_labels(self) -> dict[str, str]:
+        """The labels that its new pods have from their template."""
+        return self.template.metadata.labels or {}
+
     def sync(self) -> RolloutActions:
         """What the controller does next; nothing if it is done or waits."""
         raise NotImplementedError
@@ -85,6 +95,10 @@ class ReplicasRollout(Rollout, kw_only=True, eq=False):
     """A ReplicaSet or ReplicationController: only its size changes, running pods keep their template."""
 
     controller: AnyController
+
+    @property
+    def template(self) -> PodTemplateSpec:
+        return self.controller.spec.template
 
     def sync(self) -> RolloutActions:
         active = [pod for pod in self.pods.values() if pod.active]
@@ -118,6 +132,10 @@ class DeploymentRollout(Rollout, kw_only=True, eq=False):
     sets: dict[str, OwnedReplicaSet]
     set_of: dict[str, str]
     present: str = ""
+
+    @property
+    def template(self) -> PodTemplateSpec:
+        return self.deployment.spec.template
 
     def sync(self) -> RolloutActions:
         new_size, old_sizes = deployments.sync(
@@ -179,6 +197,10 @@ class StatefulSetRollout(Rollout, kw_only=True, eq=False):
     state: StatefulSetState
     claims: set[str]
 
+    @property
+    def template(self) -> PodTemplateSpec:
+        return self.controller.spec.template
+
     def sync(self) -> RolloutActions:
         actions = stateful_sets.sync(self.state, self.pods.values())
         created, claims = [], []
@@ -208,6 +230,10 @@ class DaemonSetRollout(Rollout, kw_only=True, eq=False):
     state: DaemonSetState
     nodes: dict[str, NodeState]
 
+    @property
+    def template(self) -> PodTemplateSpec:
+        return self.controller.spec.template
+
     def sync(self) -> RolloutActions:
         actions = daemon_set_updates.sync(self.state, self.nodes, list(self.pods.values()))
         spec = daemon_sets.with_tolerations(self.controller.spec.template.spec)
@@ -232,6 +258,10 @@ class JobRollout(Rollout, kw_only=True, eq=False):
     """A Job whose parallelism changed or that was suspended or resumed; nothing else of it can change."""
 
     controller: Controller
+
+    @property
+    def template(self) -> PodTemplateSpec:
+        return self.controller.spec.template
 
     def sync(self) -> RolloutActions:
         members = list(self.pods.values())

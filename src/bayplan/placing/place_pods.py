@@ -24,7 +24,8 @@ class PodPlacement(msgspec.Struct, frozen=True):
     Where one workload is placed; `target` is empty if no target is feasible: see `message` and `reasons`.
 
     `victims` are the pods that it preempts for that. A victim names its `preemptor` and the node where it ran
-    (`preempted_from`); it is `lost` if no controller creates it again.
+    (`preempted_from`); it is `lost` if no controller creates it again. A pod is `refused` if an API server would not
+    create it. `not_judged` says why it is not known whether the pod can be placed.
     """
 
     workload: Workload
@@ -36,6 +37,13 @@ class PodPlacement(msgspec.Struct, frozen=True):
     preemptor: str = ""
     preempted_from: str = ""
     lost: bool = False
+    refused: bool = False
+    not_judged: str = ""
+
+    @property
+    def is_unschedulable(self) -> bool:
+        """Whether the pod exists, and no target is feasible for it."""
+        return not (self.target or self.lost or self.refused or self.not_judged)
 
 
 class RemainingCapacity(msgspec.Struct, frozen=True):

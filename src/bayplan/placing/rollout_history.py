@@ -11,7 +11,7 @@ from bayplan.controllers.rollouts import Rollout
 from bayplan.model.workloads import WorkloadKey
 from bayplan.placing.place_pods import PodPlacement
 
-COMPLETE, STUCK = "complete", "stuck"
+COMPLETE, STUCK, NOT_JUDGED = "complete", "stuck", "not judged"
 
 
 class PodOnNode(msgspec.Struct, frozen=True):
@@ -52,8 +52,9 @@ class RolloutResult(msgspec.Struct, frozen=True):
     """
     How the rollout of one workload ends.
 
-    `stuck_at` is the last step in which it created or deleted a pod, 0 if it is complete. `why` says what it waits for,
-    and `pending` has its pods without a node, with the reason. `note` says why the new template is held back.
+    `stuck_at` is the last step in which it created or deleted a pod, 0 if it is not stuck. `why` says what it waits
+    for, or why it is not judged, and `pending` has its pods without a node, with the reason. `note` says why the new
+    template is held back.
     """
 
     workload: ObjectKey
@@ -68,6 +69,10 @@ class RolloutResult(msgspec.Struct, frozen=True):
     @property
     def is_complete(self) -> bool:
         return self.result == COMPLETE
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.result == STUCK
 
 
 class RolloutHistory(msgspec.Struct, eq=False):
@@ -163,17 +168,21 @@ class RolloutHistory(msgspec.Struct, eq=False):
         else:
             self._steps[-1].pending, self._steps[-1].refused = self._step.pending, self._step.refused
 
-    def result(self, *, is_complete: bool, why: str = "") -> RolloutResult:
-        """How it ended; `why` is said if nothing else is known to be in the way."""
+    def result(self, *, is_complete: bool, doubts: Mapping[WorkloadKey, str], why: str = "") -> RolloutResult:
+        """
+        How it ended; `why` is said if nothing else is known to be in the way.
+
+        It is not judged if it completes only as far as is known: `doubts` say of pods what is not.
+        """
         last = self._steps[-1]
         if is_complete:
-            stuck_at, why = 0, ""
+            stuck_at, why = 0, next((doubts[key] for key in map(self.key_of, self.rollout.pods) if key in doubts), "")
         else:
             stuck_at = max((step.number for step in self._steps if step.created or step.deleted), default=1)
             why = _why(last) or self.rollout.waits_for() or why
         return RolloutResult(
             workload=self.rollout.key,
-            result=COMPLETE if is_complete else STUCK,
+            result=STUCK if not is_complete else NOT_JUDGED if why else COMPLETE,
             stuck_at=stuck_at,
             why=why,
             pending=tuple(last.pending),

@@ -7,11 +7,12 @@ scheduler places what their leaving allows, and pods that got a node become read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from bayplan.controllers.desired_state import PodEntry
+from bayplan.controllers.pod_admission import AdmittedPod, PodAdmission
 from bayplan.controllers.rollouts import Rollout, RolloutActions
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, storage
@@ -19,17 +20,17 @@ from bayplan.mapping.pods import SpreadContext
 from bayplan.model.workloads import WorkloadKey
 from bayplan.placing.pod_scheduler import PodScheduler
 from bayplan.placing.rollout_history import RolloutHistory, RolloutResult
-from bayplan.wire.pods import Pod
+from bayplan.wire.storage import PersistentVolumeClaim
 
 ENDLESS = "it did not come to an end within {} steps"
 # A step makes at least one pod leave, come or become ready; more steps than this mean that pods preempt each other.
 STEPS_PER_POD, SPARE_STEPS = 4, 16
-Admit = Callable[[Pod], Pod | str]
 
 
 class Stepper(msgspec.Struct, eq=False):
     """
-    Drives rollouts. `admit` returns the pod as an API server admits it, or why the pod is refused.
+    Drives rollouts. New pods and claims pass the `admission`, and what is deleted is given back to the quotas.
+    `not_judged` says of new pods why it is not known whether they can be placed.
 
     The scheduler holds all pending pods of the state; others are placed with those of the rollouts.
     """
@@ -39,7 +40,8 @@ class Stepper(msgspec.Struct, eq=False):
     index: PlacementIndex
     context: SpreadContext
     default_class: str = ""
-    admit: Admit = lambda pod: pod
+    admission: PodAdmission | None = None
+    not_judged: dict[WorkloadKey, str] = msgspec.field(default_factory=dict)
     _n_evictions: int = 0
 
     def run(self, *, progress: Callable[[int], None] = lambda _: None) -> list[RolloutResult]:
@@ -53,7 +55,7 @@ class Stepper(msgspec.Struct, eq=False):
             limit = max(limit, SPARE_STEPS + STEPS_PER_POD * sum(len(rollout.pods) for rollout in self.rollouts))
         why = ENDLESS.format(number) if is_moving else ""
         return [
-            history.result(is_complete=not is_moving and history.rollout.is_complete(), why=why)
+            history.result(is_complete=not is_moving and history.rollout.is_complete(), why=why, doubts=self.not_judged)
             for history in histories
         ]
 
@@ -72,7 +74,7 @@ class Stepper(msgspec.Struct, eq=False):
         for history in histories:
             history.end(self.scheduler.placements)
             is_placed = all(pod.assigned for pod in history.rollout.pods.values() if pod.active)
-            results.append(history.result(is_complete=is_placed and not history.refused))
+            results.append(history.result(is_complete=is_placed and not history.refused, doubts=self.not_judged))
         return results
 
     def _step(self, histories: Sequence[RolloutHistory], number: int) -> bool:
@@ -129,17 +131,31 @@ class Stepper(msgspec.Struct, eq=False):
         """Create the pods, up to one that is refused; whether all were created."""
         for replica_set in actions.replica_sets:
             self.context.add_controller(replica_set)
-        for written in actions.claims:
+        refused = self._create_claims(actions.claims) if actions.claims else ""
+        if refused:
+            history.refuse(refused)
+            return False
+        for pod, entry in actions.created:
+            admitted = AdmittedPod(pod) if self.admission is None else self.admission.admit(pod)
+            if admitted.refused:
+                history.refuse(admitted.refused)
+                return False
+            self._create_claims(admitted.claims, admitted=True)
+            if admitted.not_judged:
+                self.not_judged[history.key_of(entry.name)] = admitted.not_judged
+            history.add(entry)
+            self.scheduler.add(pods.workload_of(admitted.pod, self.context))
+        return True
+
+    def _create_claims(self, claims: Iterable[PersistentVolumeClaim], *, admitted: bool = False) -> str:
+        """Create the claims, up to one that is refused; why it is, empty if none is."""
+        for written in claims:
+            refused = "" if admitted or self.admission is None else self.admission.admit_claim(written)
+            if refused:
+                return refused
             claim = storage.claim_of(written, self.default_class)
             self.index.set_claim(claim.key, claim)
-        for pod, entry in actions.created:
-            admitted = self.admit(pod)
-            if isinstance(admitted, str):
-                history.refuse(f"{entry.name}: {admitted}")
-                return False
-            history.add(entry)
-            self.scheduler.add(pods.workload_of(admitted, self.context))
-        return True
+        return ""
 
     def _schedule(self, histories: Sequence[RolloutHistory]) -> None:
         self.scheduler.schedule()
@@ -158,6 +174,9 @@ class Stepper(msgspec.Struct, eq=False):
         history.remove(name)
         if entry.active or entry.terminating:  # a finished pod takes no room, so neither knows it
             self.scheduler.remove(history.key_of(name))
+        if self.admission is not None:
+            self.admission.quotas.give_back(history.rollout.key.namespace, name)
+        self.not_judged.pop(history.key_of(name), None)
 
     def _mark_terminating(self, key: WorkloadKey) -> None:
         placed = self.index.records.get(key)

@@ -19,13 +19,12 @@ from bayplan.controllers.created_objects import CreatedObjects
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
 from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
-from bayplan.controllers.rollouts import Rollout
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pod_shapes, pods, storage, targets
-from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
+from bayplan.placing.place_cluster import ClusterToPlace
 from bayplan.reading import files
 from bayplan.reading.collecting import Inputs
 from bayplan.reading.files import ReadOptions
@@ -77,31 +76,18 @@ class PodSink(msgspec.Struct, eq=False):
             self.priority_class_of[workload.key] = pod.spec.priority_class_name
 
 
-class LoadedCluster(msgspec.Struct):
+class LoadedCluster(ClusterToPlace, kw_only=True):
     """
-    `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
+    The cluster with `notes`, which say what was skipped or created.
 
-    `change` names the pending pods that are part of the change or made for an object of it; None without a state.
-    `n_set_aside` objects of the state could not be read. `refused`, `not_judged`, `not_judged_objects` and `made_for`
-    are those of `CreatedObjects`, with the pending pods of the input that were written by hand. The pods in
-    `not_judged` are among the pending ones. `rollouts` are the controllers that the change updates; their missing pods
-    are not in `pending`, and `admission` admits them. `default_class` is the storage class of claims that name none.
+    `n_set_aside` objects of the state could not be read. `not_judged_objects` make pods in a way that cannot be read.
+    `made_for` leads from each created pod to the object of the input that it is made for.
     """
 
-    index: PlacementIndex
-    pending: list[Workload]
-    spread_context: pods.SpreadContext
-    notes: list[str]
-    disruption_budgets: list[DisruptionBudget] = []
-    change: frozenset[WorkloadKey] | None = None
+    notes: list[str] = msgspec.field(default_factory=list)
     n_set_aside: int = 0
-    refused: list[RefusedPod] = []
-    not_judged: dict[WorkloadKey, str] = {}
-    not_judged_objects: list[tuple[ObjectKey, str]] = []
-    made_for: dict[WorkloadKey, ObjectKey] = {}
-    admission: PodAdmission | None = None
-    rollouts: list[Rollout] = []
-    default_class: str = ""
+    not_judged_objects: list[tuple[ObjectKey, str]] = msgspec.field(default_factory=list)
+    made_for: dict[WorkloadKey, ObjectKey] = msgspec.field(default_factory=dict)
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
@@ -193,14 +179,16 @@ def cluster_of(
     notes = _notes(inputs, created, sink, index)
     refused = [*admitted.refused, *created.refused]
     not_judged = {**admitted.not_judged, **created.not_judged}
-    notes += [*scaling, *admitted.notes, *created.notes, *_admission_notes(refused, not_judged, created)]
+    notes += [*scaling, *admitted.notes, *created.notes]
+    for made_by, reason in created.not_judged_objects:
+        notes.append(f"not judged: the pods of {made_by.kind} {made_by.namespace}/{made_by.name}: {reason}")
     return LoadedCluster(
-        index,
-        pending,
-        spread_context,
-        notes,
-        budgets,
-        change=_of_change(inputs, pending, created),
+        index=index,
+        pending=pending,
+        spread_context=spread_context,
+        notes=notes,
+        disruption_budgets=budgets,
+        change=_of_change(inputs, pending, created, refused),
         n_set_aside=len(inputs.set_aside),
         refused=refused,
         not_judged=not_judged,
@@ -212,14 +200,17 @@ def cluster_of(
     )
 
 
-def _of_change(inputs: Inputs, pending: Iterable[Workload], created: CreatedObjects) -> frozenset[WorkloadKey] | None:
-    """The pending pods that are part of the change or made for an object of it; None without a change."""
+def _of_change(
+    inputs: Inputs, pending: Iterable[Workload], created: CreatedObjects, refused: Iterable[RefusedPod]
+) -> frozenset[WorkloadKey] | None:
+    """The pending and refused pods that are part of the change or made for an object of it; None without a change."""
     if inputs.change is None:
         return None
     owners = owners_of(inputs, created.replica_sets)
+    workloads = [*pending, *(pods.workload_of(one.pod) for one in refused)]
     return frozenset(
         one.key
-        for one in pending
+        for one in workloads
         if created.made_for.get(one.key) in inputs.change or is_made_for(inputs.change, one, owners)
     )
 
@@ -338,24 +329,6 @@ def add_storage(
         index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
     for space, meta in _mapped(state, state.storage_capacities, lambda one: (storage.space_of(one), one.metadata)):
         index.set_stored("space", f"{meta.namespace}/{meta.name}", space)
-
-
-def _admission_notes(
-    refused: list[RefusedPod], not_judged: dict[WorkloadKey, str], created: CreatedObjects
-) -> list[str]:
-    """One line for each reason: the pods of a template share it."""
-    texts = [f"the API server would refuse {one.message}" for one in refused[:_MAX_NAMES_SHOWN]]
-    if len(refused) > _MAX_NAMES_SHOWN:
-        texts.append(f"the API server would refuse {len(refused) - _MAX_NAMES_SHOWN} more pods")
-    by_reason: dict[str, list[str]] = {}
-    for key, reason in not_judged.items():
-        by_reason.setdefault(reason, []).append(key)
-    for reason, keys in by_reason.items():
-        shown = ", ".join(keys[:_MAX_NAMES_SHOWN]) + (" …" if len(keys) > _MAX_NAMES_SHOWN else "")
-        texts.append(f"not judged: {shown}: {reason}")
-    for made_by, reason in created.not_judged_objects:
-        texts.append(f"not judged: the pods of {made_by.kind} {made_by.namespace}/{made_by.name}: {reason}")
-    return texts
 
 
 def _notes(inputs: Inputs, created: CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:

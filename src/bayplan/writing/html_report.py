@@ -9,8 +9,9 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 
+from bayplan.placing.place_cluster import ClusterPlacement
 from bayplan.placing.place_pods import PodPlacement
-from bayplan.writing import placements, tables
+from bayplan.writing import placements, rollouts, tables
 from bayplan.writing.tables import Table
 
 _STYLE = """
@@ -29,14 +30,16 @@ pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); }
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(placements: Sequence[PodPlacement], explanations: Mapping[str, str]) -> str:
+def page(answer: ClusterPlacement, explanations: Mapping[str, str]) -> str:
     """The page of a plan for pods; `explanations` are texts by workload, shown below the table."""
-    n_placed = sum(bool(p.target) for p in placements)
-    rows = "".join(_row(p, explained=p.workload.key in explanations) for p in placements)
+    n_placed = sum(bool(one.target) for one in answer.placements)
+    rows = "".join(_row(one, explained=one.workload.key in explanations) for one in answer.placements)
     body = (
-        f"<h1>Placement plan</h1><p>{n_placed} of {len(placements)} placed.</p>"
+        f"<h1>Placement plan</h1><p>{n_placed} of {len(answer.placements)} placed.</p>"
         + _table(("Namespace", "Name", "Node", "Priority", "Score", "Why"), rows)
-        + _reasons(placements)
+        + (section("Rollouts", rollouts.table(answer.rollouts, wide=True)) if answer.rollouts else "")
+        + (section("Moves", rollouts.moves_table(answer.rollouts)) if answer.rollouts else "")
+        + _reasons(answer.placements)
         + "".join(_explanation(key, text) for key, text in explanations.items())
     )
     return _document("Placement plan", body)
@@ -60,17 +63,22 @@ def _row(placement: PodPlacement, *, explained: bool) -> str:
     name = _safe(workload.name)
     if explained:
         name = f'<a href="#{_anchor(workload.key)}">{name}</a>'
-    where = (
-        f'<td class="placed">✓ {_safe(placement.target)}</td>'
-        if placement.target
-        else '<td class="unschedulable">✗ unschedulable</td>'
-    )
+    where = f'<td class="unschedulable">{_verdict(placement)}</td>'
+    if placement.target:
+        where = f'<td class="placed">✓ {_safe(placement.target)}</td>'
     score = placement.total if placement.target else ""
     return (
         f"<tr><td>{_safe(workload.namespace)}</td><td>{name}</td>{where}"
         f'<td class="number">{workload.priority}</td><td class="number">{score}</td>'
         f"<td>{_safe(placements.message_of(placement))}</td></tr>\n"
     )
+
+
+def _verdict(placement: PodPlacement) -> str:
+    """What became of a pod that has no node."""
+    if placement.not_judged:
+        return "? not judged"
+    return "✗ lost" if placement.lost else "✗ refused" if placement.refused else "✗ unschedulable"
 
 
 def _reasons(placements: Sequence[PodPlacement]) -> str:

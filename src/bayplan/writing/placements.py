@@ -1,24 +1,101 @@
-"""The plan of `place`, for pods and for fleets, in every output format. It does not know how the plan was made."""
+"""The answer of `place`, for pods and for fleets, in every output format. It does not know how it was found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from bayplan.placing.place_pods import PodPlacement, RemainingCapacity
-from bayplan.writing import tables, versioned
+from bayplan.writing import rollouts, tables, versioned
 from bayplan.writing.tables import Table
 
 if TYPE_CHECKING:
     from bayplan.placing.place_bindings import BindingPlacement
+    from bayplan.placing.place_cluster import ClusterPlacement
 
 _UNSCHEDULABLE_STYLE = "red"
 _MAX_NAMES_SHOWN = 3
 
 
-def table(placements: Sequence[PodPlacement], *, wide: bool = False) -> Table:
+class PlacementCounts(msgspec.Struct):
+    """How many pods are placed; `n_not_judged` are neither placed nor unplaced, and `n_preempted` are counted twice."""
+
+    n_placed: int = 0
+    n_unplaced: int = 0
+    n_not_judged: int = 0
+    n_refused: int = 0
+    n_preempted: int = 0
+    n_lost: int = 0
+
+    def add(self, placement: PodPlacement) -> None:
+        """Count one pod."""
+        self.n_placed += bool(placement.target)
+        self.n_not_judged += bool(placement.not_judged)
+        self.n_unplaced += not placement.target and not placement.not_judged
+        self.n_refused += placement.refused
+        self.n_preempted += bool(placement.preemptor)
+        self.n_lost += placement.lost
+
+    @property
+    def n_bad(self) -> int:
+        """The pods for which the answer is no."""
+        return self.n_unplaced
+
+
+class AnswerCounts(msgspec.Struct):
+    """The pods of the change, and the others; everything is of the change if there is none."""
+
+    change: PlacementCounts = msgspec.field(default_factory=PlacementCounts)
+    others: PlacementCounts = msgspec.field(default_factory=PlacementCounts)
+    has_change: bool = False
+
+    @property
+    def n_not_judged(self) -> int:
+        return self.change.n_not_judged + self.others.n_not_judged
+
+    def notes(self, n_not_judged_objects: int) -> Iterator[str]:
+        """A line for the change and one for the others, and what was not judged."""
+        yield self._note(self.change, " of the change" if self.has_change else "")
+        n_others = self.others.n_placed + self.others.n_unplaced + self.others.n_not_judged
+        if self.has_change and n_others:
+            yield self._note(self.others, " of what was pending before")
+        n_unknown = self.n_not_judged + n_not_judged_objects
+        if n_unknown:
+            parts = [tables.counted(self.n_not_judged, "pod")] if self.n_not_judged else []
+            if n_not_judged_objects:
+                parts.append(f"the pods of {tables.counted(n_not_judged_objects, 'object')}")
+            yield f"not judged: {' and '.join(parts)}; with --strict that is a no"
+
+    def _note(self, counts: PlacementCounts, whose: str) -> str:
+        n_all = counts.n_placed + counts.n_unplaced + counts.n_not_judged
+        text = f"{counts.n_placed} of {n_all} placed{whose}"
+        further = [(counts.n_refused, "refused"), (counts.n_preempted, "preempted"), (counts.n_lost, "lost")]
+        return ", ".join([text, *(f"{n} {what}" for n, what in further if n)])
+
+
+def counts(answer: ClusterPlacement) -> AnswerCounts:
+    """Everything counted, the change apart from the rest."""
+    found = AnswerCounts(has_change=answer.change is not None)
+    for placement in answer.placements:
+        is_of_change = answer.change is None or placement.workload.key in answer.change
+        (found.change if is_of_change else found.others).add(placement)
+    return found
+
+
+def tables_of(answer: ClusterPlacement, *, wide: bool = False) -> Iterator[Table]:
+    """The table of the change, and if there is one, a second one of what was pending before and still is."""
+    if answer.change is None:
+        yield table(answer.placements, wide=wide)
+        return
+    yield table([one for one in answer.placements if one.workload.key in answer.change], wide=wide)
+    others = [one for one in answer.placements if one.workload.key not in answer.change]
+    if others:
+        yield table(others, wide=wide, heading="PENDING BEFORE")
+
+
+def table(placements: Sequence[PodPlacement], *, wide: bool = False, heading: str = "NAME") -> Table:
     """One row per pod, in the order of placement."""
     rows = []
     for placement in placements:
@@ -27,7 +104,7 @@ def table(placements: Sequence[PodPlacement], *, wide: bool = False) -> Table:
         rows.append((workload.namespace, workload.name, target, *middle, message_of(placement) or "-"))
     middle = ("PRIORITY", "SCORE") if wide else ()
     styles = ["" if placement.target else _UNSCHEDULABLE_STYLE for placement in placements]
-    return Table(("NAMESPACE", "NAME", "NODE", *middle, "MESSAGE"), rows, styles)
+    return Table(("NAMESPACE", heading, "NODE", *middle, "MESSAGE"), rows, styles)
 
 
 def message_of(placement: PodPlacement) -> str:
@@ -42,12 +119,23 @@ def message_of(placement: PodPlacement) -> str:
     return ": ".join(part for part in (*parts, placement.message) if part)
 
 
-def document(placements: Sequence[PodPlacement], explanations: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The plan as a versioned `PlacementList`; an item holds the explanation of its workload, if there is one."""
-    n_placed = sum(bool(p.target) for p in placements)
-    items = [_item(p, explanations.get(p.workload.key)) for p in placements]
-    summary = {"placed": n_placed, "unplaced": len(placements) - n_placed}
-    return versioned.document("PlacementList", {"summary": summary, "items": items})
+def document(answer: ClusterPlacement, explanations: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The answer as a versioned `PlacementList`; an item holds the explanation of its workload, if there is one."""
+    counted = counts(answer)
+    both = (counted.change, counted.others)
+    summary = {
+        "placed": sum(one.n_placed for one in both),
+        "unplaced": sum(one.n_unplaced for one in both),
+        "notJudged": counted.n_not_judged,
+    }
+    items = [_item(p, explanations.get(p.workload.key)) for p in answer.placements]
+    if answer.change is not None:
+        for item, placement in zip(items, answer.placements, strict=True):
+            item["ofChange"] = placement.workload.key in answer.change
+    content: dict[str, Any] = {"summary": summary, "items": items}
+    if answer.rollouts:
+        content["rollouts"] = rollouts.documents(answer.rollouts)
+    return versioned.document("PlacementList", content)
 
 
 def _item(placement: PodPlacement, explanation: dict[str, Any] | None) -> dict[str, Any]:
@@ -61,6 +149,10 @@ def _item(placement: PodPlacement, explanation: dict[str, Any] | None) -> dict[s
         "message": placement.message,
         "reasons": placement.reasons,
     }
+    if placement.refused:
+        item["refused"] = True
+    if placement.not_judged:
+        item["notJudged"] = placement.not_judged
     if placement.victims:
         item["victims"] = list(placement.victims)
     if placement.preemptor:

@@ -62,8 +62,8 @@ def workload_name(result: RolloutResult) -> str:
 
 
 def result_text(result: RolloutResult) -> str:
-    """`complete`, or `stuck at step 2`."""
-    return result.result if result.is_complete else f"{result.result} at step {result.stuck_at}"
+    """`complete`, `not judged`, or `stuck at step 2`."""
+    return result.result if not result.is_stuck else f"{result.result} at step {result.stuck_at}"
 
 
 def _document(one: RolloutResult) -> dict[str, Any]:

@@ -1,0 +1,142 @@
+"""
+Place everything that waits in a cluster, and step through what a change updates in it.
+
+The answer has a placement for each pod: placed, pending, preempted, refused by the API server, or not judged. Knows
+nothing of files or terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
+from bayplan.controllers.rollouts import Rollout
+from bayplan.engine.engine import EngineOf
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import pods
+from bayplan.model.disruption_budgets import DisruptionBudget
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.placing import pod_scheduler
+from bayplan.placing.place_pods import PodPlacement
+from bayplan.placing.pod_scheduler import OnPreemption, PodScheduler
+from bayplan.placing.rollout_history import RolloutResult
+from bayplan.placing.rollouts import Stepper
+
+
+class ClusterToPlace(msgspec.Struct, kw_only=True):
+    """
+    An index of what runs, and what waits for a node: `pending`, in the order of the scheduling queue.
+
+    `change` names the pending pods that are part of a change or made for an object of it; None if there is no change.
+    `refused` are pods that an API server would not create, `not_judged` says of pending pods why it is not known
+    whether they can be placed. `rollouts` are the controllers that the change updates: their new pods are created step
+    by step, and `admission` admits them. `default_class` is the storage class of claims that name none.
+    """
+
+    index: PlacementIndex
+    pending: list[Workload]
+    spread_context: pods.SpreadContext
+    disruption_budgets: list[DisruptionBudget] = []
+    change: frozenset[WorkloadKey] | None = None
+    refused: list[RefusedPod] = []
+    not_judged: dict[WorkloadKey, str] = {}
+    rollouts: list[Rollout] = []
+    admission: PodAdmission | None = None
+    default_class: str = ""
+
+
+class ClusterPlacement(msgspec.Struct, frozen=True):
+    """
+    Where everything is in the end.
+
+    `change` names the placements that the change has brought about, victims of its preemption included; None if there
+    is no change.
+    """
+
+    placements: list[PodPlacement]
+    rollouts: list[RolloutResult]
+    change: frozenset[WorkloadKey] | None = None
+
+
+class PlacingOptions(msgspec.Struct, frozen=True):
+    """
+    How to place. `in_steps`: rollouts are stepped through, else only their end is placed.
+
+    `progress` receives the number of attempts so far and, if there are any, the step of the rollouts. Without rollouts,
+    placing ends early when `until` is true of the placements so far.
+    """
+
+    preempts: bool = True
+    in_steps: bool = True
+    on_preemption: OnPreemption = lambda _, __: None
+    progress: Callable[[int, int], None] = lambda _, __: None
+    until: Callable[[Mapping[WorkloadKey, PodPlacement]], bool] = lambda _: False
+
+
+def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions) -> ClusterPlacement:
+    """Place all that waits, and let the rollouts take their course."""
+    n_attempts, step = 0, 0
+
+    def on_attempt() -> None:
+        nonlocal n_attempts
+        n_attempts += 1
+        options.progress(n_attempts, step)
+
+    def on_step(number: int) -> None:
+        nonlocal step
+        step = number
+
+    scheduler = PodScheduler(
+        engine_of,
+        cluster.index,
+        cluster.disruption_budgets,
+        pod_scheduler.recreated_by_controller(cluster.index, cluster.spread_context),
+        preempts=options.preempts,
+        on_preemption=options.on_preemption,
+        on_attempt=on_attempt,
+    )
+    for workload in cluster.pending:
+        scheduler.add(workload)
+    stepper = Stepper(
+        cluster.rollouts,
+        scheduler,
+        cluster.index,
+        cluster.spread_context,
+        default_class=cluster.default_class,
+        admission=cluster.admission,
+    )
+    scheduler.schedule(until=lambda: not cluster.rollouts and options.until(scheduler.placements))
+    results: list[RolloutResult] = []
+    if cluster.rollouts:
+        results = stepper.run(progress=on_step) if options.in_steps else stepper.end_state()
+    doubts = {**cluster.not_judged, **stepper.not_judged}
+    found = [_judged(one, doubts.get(one.workload.key, "")) for one in scheduler.placements.values()]
+    found += [_refused(one, cluster) for one in cluster.refused]
+    return ClusterPlacement(found, results, _of_change(cluster, found))
+
+
+def _judged(placement: PodPlacement, doubt: str) -> PodPlacement:
+    """A pod that fits only as far as is known is not placed; one that fits nowhere anyway is pending."""
+    if not doubt or not placement.target:
+        return placement
+    message = f"not judged: {doubt}; without that it fits on {placement.target}"
+    return msgspec.structs.replace(placement, target="", total=0, message=message, not_judged=doubt)
+
+
+def _refused(one: RefusedPod, cluster: ClusterToPlace) -> PodPlacement:
+    workload = pods.workload_of(one.pod, cluster.spread_context)
+    return PodPlacement(workload, message=one.message, refused=True)
+
+
+def _of_change(cluster: ClusterToPlace, placements: Iterable[PodPlacement]) -> frozenset[WorkloadKey] | None:
+    """The keys of the placements of the change: its own pods, and whoever it preempts, and whoever these preempt."""
+    if cluster.change is None:
+        return None
+    rolled_out = {f"{one.key.namespace}/{name}" for one in cluster.rollouts for name in one.pods}
+    found = {*cluster.change, *map(WorkloadKey, rolled_out)}
+    victims = {one.workload.key: one.preemptor for one in placements if one.preemptor}
+    while more := {key for key, preemptor in victims.items() if preemptor in found and key not in found}:
+        found |= more
+    return frozenset(found)
