@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test fuzz kube-servers test-live fuzz-documents faults soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test fuzz kube-servers test-live fuzz-documents faults rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -61,6 +61,9 @@ test-live: setup  ## run the tests against a real API server
 faults: setup  ## run twenty rounds of every injected fault; results in benchmarks/faults.jsonl
 	@rm -f benchmarks/faults.jsonl
 	BAYPLAN_FAULT_ROUNDS=20 BAYPLAN_FAULT_RECORD=benchmarks/faults.jsonl $(BIN)/pytest -n 2 -m live tests/live/test_faults*.py
+
+rollouts-live: setup  ## thirty random updates under a real kube-controller-manager, predicted from a dump; results in benchmarks/rollouts-live.json
+	BAYPLAN_ROLLOUTS=30 BAYPLAN_ROLLOUTS_RECORD=benchmarks/rollouts-live.json $(BIN)/pytest -m live tests/live/test_rollouts_live.py
 
 soak: setup  ## create and delete pods on a real API server for ten minutes
 	$(BIN)/python benchmarks/soak.py

@@ -21,8 +21,10 @@ LAYERS = (
     ("engine",),
     ("assigning", "explaining"),
     ("schedule_pod", "schedule_binding"),
-    ("explaining.explanation", "preempting", "placing"),
-    ("queueing", "enforcing", "auditing"),
+    ("explaining.explanation", "preempting"),
+    ("queueing",),
+    ("placing",),
+    ("enforcing", "auditing"),
     ("kube_api", "reading", "serving"),
     ("writing",),
     ("watching",),
@@ -32,8 +34,8 @@ LAYERS = (
 )
 LEVELS = {unit: level for level, units in enumerate(LAYERS) for unit in units}
 
-# From `model` to `queueing`: no files, network, clock, randomness or async.
-PURE = LEVELS["queueing"]
+# From `model` to `enforcing`: no files, network, clock, randomness or async.
+PURE = LEVELS["enforcing"]
 OUTSIDE = frozenset({
     "aiohttp", "asyncio", "click", "datetime", "http", "io", "mmap", "os", "pathlib", "random", "rich", "secrets",
     "shutil", "socket", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",

@@ -11,6 +11,7 @@ import msgspec
 from bayplan.engine import domain_choice, filtering, ranking, scoring
 from bayplan.engine.engine import Engine
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.terms import REGION, ZONE
 from bayplan.model.workloads import Workload
 
 MAX_CHOICES_BY_DOMAIN = 3  # workloads of a class that find their target without a ranking, which later ones share
@@ -70,3 +71,14 @@ def choose(workload: Workload, engine: Engine, *, ranked: bool = True) -> tuple[
             return ranking.ranking_of(equivalence_class, index).best()
         decision = decide(filtering.verdicts_of(equivalence_class.results, index), index)
     return decision.slot, 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])
+
+
+def assume(index: PlacementIndex, workload: Workload, slot: int) -> str:
+    """Add a workload to the target of a slot, as it is once bound; returns the name of the target."""
+    target = index.slots.at(slot)
+    # Since Kubernetes 1.35, a bound pod carries the zone and region labels of its node.
+    copied = {key: target.labels[key] for key in (ZONE, REGION) if key in target.labels}
+    if copied:
+        workload = msgspec.structs.replace(workload, labels={**workload.labels, **copied})
+    index.add(workload, target.name)
+    return target.name

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan import schedule_pod
 from bayplan.auditing import stanzas, survivability, workload_loss
 from bayplan.auditing.survivability import FailureEvent
 from bayplan.auditing.workload_groups import ReplicaGroup
@@ -42,7 +43,7 @@ def index_of(nodes, placed):
     for target in nodes:
         index.add_target(target)
     for workload, where in placed:
-        place_pods.put_on(index, workload, index.slots.by_name[where])
+        schedule_pod.assume(index, workload, index.slots.by_name[where])
     return index
 
 

@@ -144,7 +144,7 @@ def _phases_shown(files, monkeypatch):
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setattr("bayplan.cli.console.PROGRESS_DELAY_SECONDS", 0.0)
     monkeypatch.setattr("bayplan.cli.console.PROGRESS_INTERVAL_SECONDS", 0.0)
-    sources = InputOptions(**dict.fromkeys(InputOptions.__struct_fields__, None) | {"filename": files})
+    sources = InputOptions(**dict.fromkeys(InputOptions.__struct_fields__, None) | {"filename": files, "state": ()})
     scope = ScopeOptions(namespace=None, all_namespaces=True, selector=None)
     decisions = DecisionOptions("upstream", (), "", None, None)
     loading.load(sources, scope, decisions, Console())

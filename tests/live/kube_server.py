@@ -1,7 +1,7 @@
 """
 A real API server with its store, on loopback, for tests and benchmarks: `with KubeServer() as server: …`.
 
-There are no controllers, no kubelets and, unless started, no scheduler: only tests change objects.
+There are no kubelets and, unless started, no controllers and no scheduler: only tests change objects.
 """
 
 import dataclasses
@@ -193,6 +193,33 @@ class KubeServer:
         self.schedulers.append(scheduler)
         scheduler.start()
         return scheduler
+
+    def start_controller_manager(self, *controllers):
+        """Start a real kube-controller-manager with these controllers only; return its Process once it is ready."""
+        kubeconfig, port = self.kubeconfig(), free_port()
+        certificate, key = self.credentials.issue("127.0.0.1", common_name="kube-controller-manager")
+        manager = Process(
+            [
+                kube_binaries.find("kube-controller-manager"),
+                f"--controllers={','.join(controllers)}",
+                "--leader-elect=false",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={port}",
+                f"--tls-cert-file={certificate}",
+                f"--tls-private-key-file={key}",
+                f"--kubeconfig={kubeconfig}",
+                f"--authentication-kubeconfig={kubeconfig}",
+                f"--authorization-kubeconfig={kubeconfig}",
+                "--authentication-tolerate-lookup-failure",
+                "--kube-api-qps=500",
+                "--kube-api-burst=500",
+            ],
+            log=self.folder / f"controller-manager-{port}.log",
+            ready=lambda: answers(f"https://127.0.0.1:{port}/healthz", ca_file=self.ca_file),
+        )
+        self.schedulers.append(manager)
+        manager.start()
+        return manager
 
     def _etcd(self):
         peer = f"http://127.0.0.1:{free_port()}"

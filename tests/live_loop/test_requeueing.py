@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bayplan.live import deciding
 from bayplan.live.scheduler import SWEEP_INTERVAL_SECONDS
 from bayplan.preempting import preemption
+from bayplan.queueing import deciding
 from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import START, Simulation, apart, near
 

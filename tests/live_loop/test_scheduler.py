@@ -225,7 +225,7 @@ async def test_pods_with_resource_claims_are_left_to_kube_scheduler(cluster):
 
 
 async def test_an_internal_error_is_reported_and_other_pods_are_scheduled(cluster, monkeypatch, caplog):
-    from bayplan.live import deciding
+    from bayplan.queueing import deciding
 
     choose = deciding.choose
 

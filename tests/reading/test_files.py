@@ -174,7 +174,10 @@ def test_a_duplicate_object_is_reported_with_both_places(write, tmp_path):
     write(NODE % "b" + "---\n" + POD % "a", "2.yaml")
     reported = faults_of_paths([str(tmp_path)])
     assert [line.replace(f"{tmp_path}/", "") for line in reported] == [
-        "2.yaml:5, Pod default/a: the same object is given twice, first in 1.yaml:1"
+        (
+            "2.yaml:5, Pod default/a: the same object is given twice, first in 1.yaml:1; "
+            "give what runs with --state instead of -f"
+        )
     ]
 
 

@@ -241,6 +241,7 @@ DISPATCHING = {
     "controllers/custom_kinds.py",  # custom kinds with the names of Kubernetes' own
     "controllers/pod_creation.py",  # which pods a controller creates
     "validating/admission.py",  # which rules an object of the kind has
+    "validating/updates.py",  # which fields of the kind are fixed
     "watching/resources.py",  # how a change of a watched object changes the state
 }
 OTHER_WORDS = {"validating/resources.py"}  # what a ResourceQuota counts has the names of resources

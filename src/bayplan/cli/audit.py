@@ -253,6 +253,7 @@ def _read(
                 sources.filename,
                 recursive=sources.recursive,
                 progress=lambda step: show(lambda: f"reading {step.file}: {step.objects_read} objects"),
+                state=sources.state,
                 live=fetching.sources() if fetching else (),
             ),
             scenario=topology.scenario or "",
@@ -301,9 +302,10 @@ def _labels(
     content = inventory.load_inventory(topology.inventory)
     fetching = _fetching(sources)
     nodes: Sequence[ObservedNode] = ()
-    if sources.filename or fetching:
+    if sources.filename or sources.has_state:
         live = fetching.sources() if fetching else ()
-        nodes = audit_files.load(ReadOptions(sources.filename, recursive=sources.recursive, live=live)).nodes
+        read = ReadOptions(sources.filename, recursive=sources.recursive, state=sources.state, live=live)
+        nodes = audit_files.load(read).nodes
     named = inventory.by_node(content, nodes)
     console.answer(audit_labels.commands(named, hash_key=key, keys=topology.keys()))
     return commands.EXIT_YES

@@ -18,9 +18,10 @@ from bayplan.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.controllers.autoscalers import AssumedLoad
+    from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
     from bayplan.model.workloads import Workload, WorkloadKey
-    from bayplan.placing.place_pods import EngineOf
+    from bayplan.preempting.preemption import Preemption
     from bayplan.reading.cluster import LoadedCluster
     from bayplan.reading.fleet import Fleet
 
@@ -98,7 +99,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
     details=(
         "Workloads that are before it in the scheduling queue are placed first, as `place` does. A running pod is "
         "explained as if it were scheduled again. For a controller, the first of its pods that is unschedulable is "
-        "explained. Exit code 0 if the workload fits, 1 if it is unschedulable."
+        "explained. Exit code 0 if the workload fits or would preempt others, 1 if it is unschedulable."
     ),
     groups=(options.INPUT, options.SCOPE, options.DECISIONS, options.CONSOLE),
     params=(
@@ -111,6 +112,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
             "--all-targets", "--all", is_flag=True, help="Show every node and every peer instead of a summary."
         ),
         commands.Option("--alone", is_flag=True, help="Ignore the other pending workloads."),
+        options.NO_PREEMPTION,
         options.output("text", "json", "yaml"),
         options.EXIT_ZERO,
         options.HPA,
@@ -121,6 +123,7 @@ def explain(
     workload: str,
     all_targets: bool,
     alone: bool,
+    no_preemption: bool,
     output: str,
     exit_zero: bool,
     hpa: AssumedLoad,
@@ -144,7 +147,9 @@ def explain(
     if isinstance(found, Fleet):
         explained = explain_binding(asked, found, is_included, alone=alone)
     elif asked.kind in _pod_suffixes():
-        explained = explain_pod(asked, found, engines(found.index), is_included, alone=alone)
+        explained = explain_pod(
+            asked, found, engines(found.index), is_included, alone=alone, preempts=not no_preemption
+        )
     else:  # only in a fleet can a workload be of any kind
         expected = f"expected KIND/NAME with a kind of {', '.join(_pod_suffixes())}, or NAMESPACE/NAME of a pod"
         raise click.BadParameter(f"{expected}; got {workload!r}", param_hint="KIND/NAME")
@@ -153,7 +158,8 @@ def explain(
     else:
         document = explanations.document(explained.explanation, current=explained.current)
         console.answer(versioned.written(document, output))
-    return commands.exit_code(bool(explained.explanation.target), exit_zero=exit_zero)
+    runs = bool(explained.explanation.target or explained.explanation.nominated)
+    return commands.exit_code(runs, exit_zero=exit_zero)
 
 
 def parse(text: str) -> ExplainRequest:
@@ -182,6 +188,7 @@ def explain_pod(
     is_included: Callable[[Workload], bool],
     *,
     alone: bool,
+    preempts: bool,
 ) -> ExplainedWorkload:
     """The explanation of the requested pod; raises InputError if there is none, or if there are several."""
     from bayplan.explaining import explanation
@@ -192,7 +199,7 @@ def explain_pod(
     running = [r for r in records if asked.matches_pod(r.workload.name) and is_included(r.workload)]
     _check_one_namespace({w.namespace for w in pending} | {r.workload.namespace for r in running}, str(asked))
     if pending:
-        return ExplainedWorkload(_explain_pending(pending, cluster, engine_of, alone=alone))
+        return ExplainedWorkload(_explain_pending(pending, cluster, engine_of, alone=alone, preempts=preempts))
     if running:
         recreated = recreating.as_recreated(running[0], cluster.index, cluster.spread_context)
         return ExplainedWorkload(explanation.explain(recreated, engine_of(recreated)), running[0].shares[0][0])
@@ -200,23 +207,39 @@ def explain_pod(
 
 
 def _explain_pending(
-    requested: Sequence[Workload], cluster: LoadedCluster, engine_of: EngineOf, *, alone: bool
+    requested: Sequence[Workload], cluster: LoadedCluster, engine_of: EngineOf, *, alone: bool, preempts: bool
 ) -> Explanation:
     """The explanation of the first requested pod that is unschedulable, else of the first requested pod."""
     from bayplan.explaining import explanation
-    from bayplan.placing import place_pods
+    from bayplan.placing import pod_scheduler
+    from bayplan.placing.pod_scheduler import PodScheduler
 
-    keys = {workload.key for workload in requested}
-    for placement in place_pods.place_all(requested if alone else cluster.pending, engine_of):
-        workload = placement.workload
-        keys.discard(workload.key)
-        if workload in requested and not placement.target:
+    preempting: dict[WorkloadKey, Explanation] = {}
+
+    def explain_preemption(workload: Workload, found: Preemption) -> None:
+        """Before its victims leave, for the first requested pod that preempts."""
+        if not preempting and workload in requested:
+            now = explanation.explain(workload, engine_of(workload))
+            preempting[workload.key] = msgspec.structs.replace(now, nominated=found.target, victims=found.victims)
+
+    scheduler = PodScheduler(
+        engine_of,
+        cluster.index,
+        cluster.disruption_budgets,
+        pod_scheduler.recreated_by_controller(cluster.index, cluster.spread_context),
+        preempts=preempts,
+        on_preemption=explain_preemption,
+    )
+    for workload in requested if alone else cluster.pending:
+        scheduler.add(workload)
+    placements = scheduler.placements
+    scheduler.schedule(until=lambda: all(one.key in placements and placements[one.key].target for one in requested))
+    for workload in requested:
+        if not placements[workload.key].target:
             found = explanation.explain(workload, engine_of(workload))
             # A pod with scheduling gates may fit, but it is not scheduled.
-            return msgspec.structs.replace(found, target="", message=placement.message)
-        if not keys:
-            break
-    return explanation.explain(requested[0], engine_of(requested[0]))
+            return msgspec.structs.replace(found, target="", message=placements[workload.key].message)
+    return next(iter(preempting.values()), None) or explanation.explain(requested[0], engine_of(requested[0]))
 
 
 def _check_one_namespace(namespaces: set[str], asked: str) -> None:

@@ -108,6 +108,7 @@ def read(
                     )
                 ),
                 sinks=sinks or {},
+                state=sources.state,
                 live=() if fetcher is None else fetcher.sources(),
                 custom_kinds=configuration.custom_kinds(),
             )

@@ -18,10 +18,10 @@ from bayplan.cli.connection_options import CONNECTION, ConnectionOptions
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
+    from bayplan.engine.engine import EngineOf
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.mapping.bindings import LabelKeys
     from bayplan.model.workloads import Workload
-    from bayplan.placing.place_pods import EngineOf
     from bayplan.rules.rule import AnyRule
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -29,18 +29,37 @@ _INPUT, _SCOPE, _DECISIONS, _OUTPUT = "Input", "Scope", "Scheduling", "Output an
 
 
 class InputOptions(ConnectionOptions, frozen=True):
-    """Where objects are read from: files, a live cluster, or files on top of a live cluster."""
+    """
+    Where objects are read from: files of what is about to be applied, and files or a live cluster of what runs.
+
+    Files of the former alone may be both.
+    """
 
     filename: tuple[str, ...]
     recursive: bool
+    state: tuple[str, ...]
+
+    @property
+    def has_state(self) -> bool:
+        """Whether what runs is given apart from what is about to be applied."""
+        return bool(self.state) or self.is_live
+
+    @property
+    def has_change(self) -> bool:
+        """Whether something is about to be applied on a state that is given apart from it."""
+        return self.has_state and bool(self.filename)
 
     def check(self) -> None:
-        """Raise a usage error if there is nothing to read."""
-        if not self.filename and not self.is_live:
+        """Raise a usage error if there is nothing to read, or if two options exclude each other."""
+        if not self.filename and not self.has_state:
             raise click.UsageError(
-                "nothing to read: give a file or a directory with -f, - for standard input, or a cluster with "
-                f"--context{self.advice()}"
+                "nothing to read: give a file or a directory with -f or --state, - for standard input, or a cluster "
+                f"with --context{self.advice()}"
             )
+        if self.state and self.is_live:
+            raise click.UsageError("give what runs either with --state or with --context, not both")
+        if "-" in self.filename and "-" in self.state:
+            raise click.UsageError("standard input can be read only once: give - to one of -f and --state")
 
 
 class FileOptions(msgspec.Struct, frozen=True):
@@ -156,11 +175,20 @@ FILES = OptionGroup(
             "--recursive",
             is_flag=True,
             heading=_INPUT,
-            help="Read the directories of -f recursively; no link out of them is followed.",
+            help="Read directories recursively; no link out of them is followed.",
         ),
     ),
 )
-INPUT = OptionGroup("sources", InputOptions, (*FILES.options, *CONNECTION.options))
+STATE = Option(
+    "--state",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(allow_dash=True),
+    heading=_INPUT,
+    help="File or directory of what runs, such as the output of kubectl get. It is read, not validated, and -f is what "
+    "is about to be applied on it. May be repeated.",
+)
+INPUT = OptionGroup("sources", InputOptions, (*FILES.options, STATE, *CONNECTION.options))
 
 NAMESPACE = Option(
     "-n",
@@ -293,3 +321,17 @@ def output(*formats: str, **settings: Any) -> Option:
 
 
 EXIT_ZERO = Option("--exit-zero", is_flag=True, heading=_OUTPUT, help="Exit with code 0 even if the answer is no.")
+NO_PREEMPTION = Option("--no-preemption", is_flag=True, heading=_DECISIONS, help="Let no pod preempt others.")
+CHANGE, ALL = "change", "all"
+GATE = Option(
+    "--gate",
+    type=click.Choice([CHANGE, ALL]),
+    default=CHANGE,
+    show_default=True,
+    heading=_OUTPUT,
+    help="Which workloads decide the exit code. change: those of -f, if --state or --context gives what runs apart "
+    "from it. all: also what was pending before.",
+)
+STRICT = Option(
+    "--strict", is_flag=True, heading=_OUTPUT, help="Exit with code 1 also if something could not be judged."
+)

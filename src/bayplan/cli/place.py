@@ -14,11 +14,13 @@ from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
     from bayplan.controllers.autoscalers import AssumedLoad
+    from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
     from bayplan.placing.place_bindings import BindingPlacement
-    from bayplan.placing.place_pods import EngineOf, PodPlacement
+    from bayplan.placing.place_pods import PodPlacement
+    from bayplan.reading.cluster import LoadedCluster
     from bayplan.writing.placements import FillResult
 
 MAX = "max"
@@ -43,6 +45,7 @@ class PodPlan(msgspec.Struct):
 
     placements: list[PodPlacement]
     explanations: dict[str, Explanation]
+    explained: dict[Hashable, Explanation] = {}  # by what equal pods have in common
 
 
 class FleetPlan(msgspec.Struct):
@@ -63,10 +66,11 @@ class FleetPlan(msgspec.Struct):
         "bayplan place -f fleet/ -f shop.yaml",
     ),
     details=(
-        "Pods without a node, and pods that controllers in the input would create, are placed by priority, then age, "
-        "then name. If the input has Karmada Cluster objects, workloads are placed on clusters by their propagation "
-        "policies instead. Nothing is written to a cluster. Exit code 0 if everything was placed, 1 if a workload is "
-        "unschedulable."
+        "Pods without a node, and pods that controllers in the input would create, are tried by priority, then age, "
+        "then name, and again when a later placement lets them fit. A pod of higher priority preempts others; those "
+        "that a controller creates again are placed too. If the input has Karmada Cluster objects, workloads are "
+        "placed on clusters by their propagation policies instead. Nothing is written to a cluster. Exit code 0 if "
+        "everything was placed, 1 if a workload is unschedulable or lost."
     ),
     groups=(options.INPUT, options.SCOPE, options.DECISIONS, options.CONSOLE),
     params=(
@@ -80,7 +84,10 @@ class FleetPlan(msgspec.Struct):
             type=ReplicaCount(),
             help="Show how many more replicas of each pending workload fit, without the other pending workloads.",
         ),
+        options.NO_PREEMPTION,
         options.output("table", "wide", "json", "yaml", "name", "html"),
+        options.GATE,
+        options.STRICT,
         options.EXIT_ZERO,
         options.HPA,
     ),
@@ -89,7 +96,10 @@ def place(
     *,
     explain: bool,
     replicas: int | str | None,
+    no_preemption: bool,
     output: str,
+    gate: str,
+    strict: bool,
     exit_zero: bool,
     hpa: AssumedLoad,
     sources: options.InputOptions,
@@ -118,39 +128,78 @@ def place(
         console.answer(_fills_as(output, fills, console.table_width))
         return commands.exit_code(all(one.enough for one in fills), exit_zero=exit_zero)
     else:
-        plan = plan_pods(pending, engines(found.index), explains=explain, console=console)
+        plan = plan_pods(
+            pending, found, engines(found.index), explains=explain, preempts=not no_preemption, console=console
+        )
         console.answer(_plan_as(output, plan, console.table_width))
         n_placed, n_workloads = sum(bool(one.target) for one in plan.placements), len(plan.placements)
+        if gate == options.CHANGE and found.change is not None:
+            deciding = [one for one in plan.placements if one.workload.key in found.change]
+            passes = _note_change(deciding, n_placed, n_workloads, console)
+            return commands.exit_code(passes and not (strict and found.n_set_aside), exit_zero=exit_zero)
     console.note(f"{n_placed} of {n_workloads} placed")
-    return commands.exit_code(n_placed == n_workloads, exit_zero=exit_zero)
+    is_judged = not (strict and isinstance(found, LoadedCluster) and found.n_set_aside)
+    return commands.exit_code(n_placed == n_workloads and is_judged, exit_zero=exit_zero)
 
 
-def plan_pods(pending: Sequence[Workload], engine_of: EngineOf, *, explains: bool, console: Console) -> PodPlan:
-    """Place one after another; an unschedulable pod is explained before the next one changes the index."""
-    from bayplan.placing import place_pods
+def _note_change(deciding: Sequence[PodPlacement], n_placed: int, n_workloads: int, console: Console) -> bool:
+    """Whether all workloads of the change are placed; notes count them apart from the others."""
+    n_placed_of_change, n_of_change = sum(bool(one.target) for one in deciding), len(deciding)
+    console.note(f"{n_placed_of_change} of {n_of_change} placed of the change")
+    if n_workloads > n_of_change:
+        n_others = n_workloads - n_of_change
+        console.note(f"{n_placed - n_placed_of_change} of {n_others} placed of what was pending before")
+    return n_placed_of_change == n_of_change
 
-    plan = PodPlan([], {})
-    explained: dict[Hashable, Explanation] = {}
-    shown: dict[Hashable, Explanation] = {}
+
+def plan_pods(
+    pending: Sequence[Workload],
+    cluster: LoadedCluster,
+    engine_of: EngineOf,
+    *,
+    explains: bool,
+    preempts: bool,
+    console: Console,
+) -> PodPlan:
+    """Place the pods as a scheduler would; those that fit nowhere in the end are explained."""
+    from bayplan.placing import pod_scheduler
+    from bayplan.placing.pod_scheduler import PodScheduler
+
     with console.progress() as show:
-        for placement in place_pods.place_all(pending, engine_of):
-            plan.placements.append(placement)
-            show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
-            if placement.target or not explains:
-                continue
-            from bayplan.engine import equivalence
-            from bayplan.explaining import explanation
-
-            workload, engine = placement.workload, engine_of(placement.workload)
-            equal = equivalence.signature(workload, engine.index), workload.scheduler_name, placement.message
-            if equal not in explained:
-                explained[equal] = explanation.explain(workload, engine)
-            # It is shown once for the replicas of a controller, and once for bare pods with the same labels.
-            whose = equal, workload.controller or tuple(sorted(workload.labels.items()))
-            if whose not in shown:
-                shown[whose] = msgspec.structs.replace(explained[equal], workload=workload.key)
-            plan.explanations[workload.key] = shown[whose]
+        recreate = pod_scheduler.recreated_by_controller(cluster.index, cluster.spread_context)
+        scheduler = PodScheduler(
+            engine_of,
+            cluster.index,
+            cluster.disruption_budgets,
+            recreate,
+            preempts=preempts,
+            on_attempt=lambda: show(lambda: f"placing: {len(scheduler.placements)} of {len(pending)}"),
+        )
+        for workload in pending:
+            scheduler.add(workload)
+        scheduler.schedule()
+        plan = PodPlan(list(scheduler.placements.values()), {})
+        unplaced = [one for one in plan.placements if not one.target and not one.lost] if explains else []
+        for placement in unplaced:
+            _explain(placement, engine_of, plan)
+            show(lambda: f"explaining: {len(plan.explanations)} of {len(unplaced)}")
     return plan
+
+
+def _explain(placement: PodPlacement, engine_of: EngineOf, plan: PodPlan) -> None:
+    """Add an explanation, made once for equal pods, and shown once for the replicas of a controller."""
+    from bayplan.engine import equivalence
+    from bayplan.explaining import explanation
+
+    workload, engine = placement.workload, engine_of(placement.workload)
+    equal = equivalence.signature(workload, engine.index), workload.scheduler_name, placement.message
+    if equal not in plan.explained:
+        plan.explained[equal] = explanation.explain(workload, engine)
+    # It is shown once for the replicas of a controller, and once for bare pods with the same labels.
+    whose = equal, workload.controller or tuple(sorted(workload.labels.items()))
+    if whose not in plan.explained:
+        plan.explained[whose] = msgspec.structs.replace(plan.explained[equal], workload=workload.key)
+    plan.explanations[workload.key] = plan.explained[whose]
 
 
 def plan_bindings(pending: Sequence[Workload], index: PlacementIndex, *, explains: bool, console: Console) -> FleetPlan:

@@ -93,7 +93,7 @@ def _engine(recording: Recording, name: str) -> Engine:
 
 
 def _repeated(decision: RecordedDecision, recording: Recording) -> ReplayRow:
-    from bayplan.live import deciding
+    from bayplan.queueing import deciding
     from bayplan.queueing.nominations import Nominations
 
     nominated, workload = Nominations(), decision.workload

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import msgspec
 
 from bayplan.mapping import selectors
@@ -37,8 +39,12 @@ def with_tolerations(spec: PodSpec) -> PodSpec:
     return msgspec.structs.replace(spec, tolerations=own + added)
 
 
-def runs_on(spec: PodSpec, node: Node) -> bool:
-    """Whether the DaemonSet runs a pod there: node name, selector, required affinity and hard taints allow it."""
+def runs_on(spec: PodSpec, node: Node, effects: Container[str] = HARD_EFFECTS) -> bool:
+    """
+    Whether the DaemonSet runs a pod there: node name, selector, required affinity and hard taints allow it.
+
+    A pod that runs already stays if it tolerates the taints of the effect NoExecute.
+    """
     name, labels = node.metadata.name, node.metadata.labels or {}
     if spec.node_name and spec.node_name != name:
         return False
@@ -49,7 +55,7 @@ def runs_on(spec: PodSpec, node: Node) -> bool:
         return False
     tolerations = [Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()]
     found = (Taint(t.key, t.value, t.effect) for t in node.spec.taints or ())
-    return all(tolerated(taint, tolerations) for taint in found if taint.effect in HARD_EFFECTS)
+    return all(tolerated(taint, tolerations) for taint in found if taint.effect in effects)
 
 
 def bound_to(spec: PodSpec, node_name: str) -> PodSpec:

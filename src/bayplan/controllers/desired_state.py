@@ -6,6 +6,7 @@ Controllers compare the two to find which pods are missing. Does not know where 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from bayplan.wire.controllers import (
 from bayplan.wire.custom import CustomObject
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
 from bayplan.wire.kinds import ApiKind
-from bayplan.wire.meta import ApiObject
+from bayplan.wire.meta import ApiObject, OwnerReference
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy
 from bayplan.wire.pods import Pod
@@ -49,6 +50,13 @@ from bayplan.wire.storage import (
 
 SUCCEEDED = "Succeeded"
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
+TEMPLATE_HASH = "pod-template-hash"
+REVISION_HASH = "controller-revision-hash"
+TEMPLATE_GENERATION = "pod-template-generation"
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_DELETION_COST = re.compile(r"0|-?[1-9][0-9]{0,10}", re.ASCII)
+_PHASES = {"Pending": 0, "Unknown": 1}
+_NO_RESTARTS = (0, 0)
 
 
 class ObjectKey(NamedTuple):
@@ -63,7 +71,9 @@ class PodEntry(msgspec.Struct, frozen=True, gc=False):
     """
     The little that controllers need to know of one pod, so that dumps of any size can be counted.
 
-    `node` is where a DaemonSet's pod runs or must run, `index` the completion index of a Job's pod.
+    `node` is where the pod runs, or where the pod of a DaemonSet must run once it is `assigned`. `index` is the
+    completion index of a Job's pod, `revision` the hash of the template that the pod was made from and `generation` a
+    DaemonSet's. `phase` is 0 for pending, 1 for unknown, 2 for running. Times are as written, empty if unknown.
     """
 
     name: str
@@ -72,6 +82,17 @@ class PodEntry(msgspec.Struct, frozen=True, gc=False):
     succeeded: bool = False
     node: str = ""
     index: str = ""
+    uid: str = ""
+    assigned: bool = False
+    terminating: bool = False
+    phase: int = 2
+    ready: bool = False
+    ready_since: str = ""
+    restarts: tuple[int, int] = (0, 0)
+    created: str = ""
+    deletion_cost: int = 0
+    revision: str = ""
+    generation: str = ""
 
 
 class PodInventory(msgspec.Struct):
@@ -83,21 +104,70 @@ class PodInventory(msgspec.Struct):
 
     def add(self, pod: Pod) -> None:
         """Record one pod, which has its namespace already."""
-        meta, phase = pod.metadata, pod.status.phase
+        meta = pod.metadata
         owner = controller_of(meta)
-        entry = PodEntry(
-            name=meta.name,
-            owner_uid=owner.uid if owner else "",
-            active=phase not in FINISHED and meta.deletion_timestamp is None,
-            succeeded=phase == SUCCEEDED,
-            node=_required_node(pod) if owner is None or owner.kind == "DaemonSet" else "",
-            index=(meta.labels or {}).get(INDEX_KEY, (meta.annotations or {}).get(INDEX_KEY, "")),
-        )
+        entry = entry_of(pod, owner)
         self.names.add(f"{meta.namespace}/{meta.name}")
         if owner is None:
             self.orphans.setdefault(meta.namespace, []).append((meta.labels or {}, entry))
         else:
             self.owned.setdefault((meta.namespace, owner.kind, owner.name), []).append(entry)
+
+
+def entry_of(pod: Pod, owner: OwnerReference | None) -> PodEntry:
+    """The entry of one pod, which its controller `owner` manages."""
+    meta, phase = pod.metadata, pod.status.phase
+    labels, annotations = meta.labels or {}, meta.annotations or {}
+    ready, ready_since = _readiness(pod)
+    return PodEntry(
+        name=meta.name,
+        owner_uid=owner.uid if owner else "",
+        active=phase not in FINISHED and meta.deletion_timestamp is None,
+        succeeded=phase == SUCCEEDED,
+        node=_required_node(pod) if owner is None or owner.kind == "DaemonSet" else pod.spec.node_name,
+        index=labels.get(INDEX_KEY, annotations.get(INDEX_KEY, "")),
+        uid=meta.uid,
+        assigned=bool(pod.spec.node_name),
+        terminating=meta.deletion_timestamp is not None,
+        phase=_PHASES.get(phase, 2) if pod.spec.node_name else 0,
+        ready=ready,
+        ready_since=ready_since,
+        restarts=_restarts(pod),
+        created=meta.creation_timestamp or "",
+        deletion_cost=_deletion_cost(annotations.get(DELETION_COST, "")),
+        revision=labels.get(REVISION_HASH, labels.get(TEMPLATE_HASH, "")),
+        generation=labels.get(TEMPLATE_GENERATION, ""),
+    )
+
+
+def _readiness(pod: Pod) -> tuple[bool, str]:
+    """
+    Whether the pod is ready, and since when.
+
+    A running pod without a Ready condition was written by hand, or its status was left out: it counts as ready.
+    """
+    for condition in pod.status.conditions or ():
+        if condition.type == "Ready":
+            return condition.status == "True", condition.last_transition_time or ""
+    return bool(pod.spec.node_name) and pod.status.phase in ("", "Running"), ""
+
+
+def _restarts(pod: Pod) -> tuple[int, int]:
+    """The highest number of restarts of a container and of a sidecar (pkg/controller/controller_utils.go)."""
+    regular = max((status.restart_count for status in pod.status.container_statuses or ()), default=0)
+    statuses = [status for status in pod.status.init_container_statuses or () if status.restart_count]
+    if not statuses:
+        return (regular, 0) if regular else _NO_RESTARTS
+    sidecars = {c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"}
+    return regular, max((status.restart_count for status in statuses if status.name in sidecars), default=0)
+
+
+def _deletion_cost(written: str) -> int:
+    """A pod without a valid cost has cost 0, as upstream (pkg/apis/core/helper/helpers.go)."""
+    if not _DELETION_COST.fullmatch(written):
+        return 0
+    cost = int(written)
+    return cost if -(2**31) <= cost < 2**31 else 0
 
 
 def _required_node(pod: Pod) -> str:
@@ -121,8 +191,12 @@ class DesiredState(msgspec.Struct, kw_only=True):
     cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata.
     `custom_objects` are of the kinds in the table `custom_kinds`, which make pods; `unread_objects` have a pod template
     too, but how many pods are made from it is not known. `inventory` records which pods exist, including pods that a
-    sink has consumed. `change` has the objects that are about to be applied, `replaced` those of the state that they
-    replace; without a change, the input is both. With `context_complete`, the state was listed from an API server:
+    sink has consumed.
+
+    `has_state` if what runs was given as such. If a change is applied on it, the lists hold the objects after it.
+    `change` has the identities of its objects, None if there is none. `replaced` are objects of the state that it
+    replaces, as they were; `rolled_out` names the controllers among them whose pod template differs. `set_aside` has a
+    fault for each object of the state that cannot be read. If `context_complete`, an API server listed the state:
     except for the kinds in `unlisted`, what is not in it does not exist.
     """
 
@@ -157,16 +231,19 @@ class DesiredState(msgspec.Struct, kw_only=True):
     custom_objects: list[CustomObject] = msgspec.field(default_factory=list)
     unread_objects: list[ObjectKey] = msgspec.field(default_factory=list)
     custom_kinds: dict[GroupKind, CustomKind] = msgspec.field(default_factory=custom_kinds.table)
+    has_state: bool = False
     change: set[ObjectKey] | None = None
     replaced: dict[ObjectKey, Any] = msgspec.field(default_factory=dict)
+    rolled_out: set[ObjectKey] = msgspec.field(default_factory=set)
+    set_aside: list[Fault] = msgspec.field(default_factory=list)
     context_complete: bool = False
     unlisted: set[str] = msgspec.field(default_factory=set)
 
     def is_changed(self, found: ApiObject) -> bool:
-        """Whether the object is about to be applied: it is in the change, or written by hand if there is none."""
+        """Whether the object is about to be applied: it is in the change, or written by hand if nothing else runs."""
         meta = found.metadata
         if self.change is None:
-            return not meta.uid and not meta.resource_version
+            return not self.has_state and not meta.uid and not meta.resource_version
         return ObjectKey(found.kind, meta.namespace, meta.name) in self.change
 
     def knows_all(self, kind: str) -> bool:
@@ -184,6 +261,11 @@ class DesiredState(msgspec.Struct, kw_only=True):
         """A fault of one object, naming the object."""
         meta = owner.metadata
         return Fault(message, subject=f"{owner.kind} {meta.namespace}/{meta.name}", path=path)
+
+    def is_of_state(self, owner: ApiObject) -> bool:
+        """Whether the object runs already, and is no part of the change: then it is read as far as possible."""
+        meta = owner.metadata
+        return self.has_state and ObjectKey(owner.kind, meta.namespace, meta.name) not in (self.change or ())
 
     def namespace_names(self) -> set[str]:
         """Every namespace that the input defines or uses."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bayplan.controllers import deletion_order
 from bayplan.controllers.desired_state import PodEntry
 from bayplan.wire.controllers import Controller
 
@@ -22,6 +23,31 @@ def n_missing(job: Controller, members: Sequence[PodEntry]) -> int:
         return 0
     n_active = sum(member.active for member in members)
     return max(0, _n_desired(job, members, n_active) - n_active)
+
+
+def surplus(job: Controller, members: Sequence[PodEntry]) -> list[PodEntry]:
+    """The active pods that the Job's controller would delete: all if it is suspended, else those beyond its size."""
+    if _is_finished(job):
+        return []
+    active = [member for member in members if member.active]
+    n_removed = len(active) if job.spec.suspend else max(0, len(active) - max(0, _n_desired(job, members, len(active))))
+    if not is_indexed(job):
+        return deletion_order.first_deleted_of_job(active, n_removed)
+    doubled = _doubled_indexes(job, active)
+    left = [member for member in active if member not in doubled]
+    return doubled + deletion_order.first_deleted_of_job(left, max(0, n_removed - len(doubled)))
+
+
+def _doubled_indexes(job: Controller, active: Sequence[PodEntry]) -> list[PodEntry]:
+    """All but one pod of each index, and pods without an index of the Job (appendDuplicatedIndexPodsForRemoval)."""
+    by_index: dict[str, list[PodEntry]] = {}
+    for member in active:
+        by_index.setdefault(member.index, []).append(member)
+    found = []
+    for index, pods in by_index.items():
+        is_known = index.isdecimal() and int(index) < (job.spec.completions or 0)
+        found += deletion_order.first_deleted_of_job(pods, len(pods) - is_known)
+    return found
 
 
 def missing_indexes(job: Controller, members: Sequence[PodEntry]) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,15 @@ from bayplan.controllers import custom_kinds, daemon_sets, jobs
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad, Autoscalers
 from bayplan.controllers.created_objects import CreatedObjects, Roots, key_of
 from bayplan.controllers.custom_kinds import CustomKind
-from bayplan.controllers.desired_state import INDEX_KEY, DesiredState, ObjectKey, PodOwnership
+from bayplan.controllers.desired_state import (
+    INDEX_KEY,
+    REVISION_HASH,
+    TEMPLATE_HASH,
+    DesiredState,
+    ObjectKey,
+    PodEntry,
+    PodOwnership,
+)
 from bayplan.controllers.pod_admission import AdmittedPod, PodAdmission
 from bayplan.errors import InputError
 from bayplan.model.workloads import WorkloadKey
@@ -29,8 +37,6 @@ from bayplan.wire.meta import ApiObject, LabelSelector, ObjectMeta, OwnerReferen
 from bayplan.wire.pods import PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodStatus, WireVolume
 from bayplan.wire.storage import PersistentVolumeClaim
 
-TEMPLATE_HASH = "pod-template-hash"
-REVISION_HASH = "controller-revision-hash"
 MAX_CREATED_PODS = 1_000_000  # several times what a Kubernetes cluster supports; only a typing error requests more
 PODS_PER_PROGRESS_REPORT = 1000
 NUMBER_NOT_KNOWN = "it has a pod template, and how many pods are made from it is not known"
@@ -46,14 +52,16 @@ def create_missing_pods(
     *,
     admission: PodAdmission | None = None,
     load: AssumedLoad = CURRENT,
+    except_for: Container[ObjectKey] = (),
     progress: Callable[[int], None] | None = None,
 ) -> CreatedObjects:
     """
     Everything that the input's controllers would still create; the input is not changed.
 
     `admission` has admitted the pods that come first, and admits the created ones in order; `load` is what autoscalers
-    of custom objects assume. `progress` receives the number of pods now and then. Raises InputError instead of creating
-    more pods than any cluster supports.
+    of custom objects assume. `except_for` are controllers whose pods are created step by step, with their ReplicaSets.
+    `progress` receives the number of pods now and then. Raises InputError instead of creating more pods than any
+    cluster supports.
     """
     factory = _PodFactory(
         inputs,
@@ -75,7 +83,7 @@ def create_missing_pods(
     }
     for kind, create in creators.items():
         for controller in inputs.controllers[kind]:
-            if controller.metadata.deletion_timestamp is None:
+            if controller.metadata.deletion_timestamp is None and key_of(controller) not in except_for:
                 factory.root = factory.roots.of(controller)
                 create(controller)
     for cron_job in inputs.cron_jobs:
@@ -106,7 +114,7 @@ class _PodFactory(msgspec.Struct, eq=False):
 
     def replicas(self, controller: AnyController) -> None:
         """Identical pods, as many as are missing."""
-        n_missing = _n_replicas(controller) - sum(member.active for member in self.ownership.members(controller))
+        n_missing = n_replicas(controller) - sum(member.active for member in self.ownership.members(controller))
         self._check_limit(controller, n_missing)
         self._add_identical(controller, n_missing)
 
@@ -114,7 +122,7 @@ class _PodFactory(msgspec.Struct, eq=False):
         sets = self.ownership.replica_sets(deployment)
         if sets:
             newest = max(sets, key=lambda s: s.metadata.creation_timestamp or "")
-            n_missing = _n_replicas(deployment) - sum(_n_replicas(s) for s in sets)
+            n_missing = n_replicas(deployment) - sum(n_replicas(s) for s in sets)
             self._check_limit(deployment, n_missing)
             self._add_identical(newest, n_missing)
             return
@@ -123,51 +131,32 @@ class _PodFactory(msgspec.Struct, eq=False):
         # A paused Deployment scales its ReplicaSets but does not create the first one.
         if deployment.spec.paused and not n_active:
             return
-        n_missing = _n_replicas(deployment) - n_active
+        n_missing = n_replicas(deployment) - n_active
         self._check_limit(deployment, n_missing)
         largest = max(found, key=lambda name: (name != "", len(found[name])))
-        replica_set = _replica_set_of(deployment, largest)
+        replica_set = replica_set_of(deployment, largest)
         self.created.replica_sets.append(replica_set)
         self._add_identical(replica_set, n_missing)
 
     def stateful_set(self, controller: Controller) -> None:
         meta, spec = controller.metadata, controller.spec
-        revision = f"{meta.name}-{template_hash(spec.template)}"
-        start = (spec.ordinals or {}).get("start", 0)
-        self._check_limit(controller, _n_replicas(controller))
-        for ordinal in range(start, start + _n_replicas(controller)):
-            name = f"{meta.name}-{ordinal}"
-            if f"{meta.namespace}/{name}" in self.taken:
+        start, revision = (spec.ordinals or {}).get("start", 0), revision_name(controller)
+        self._check_limit(controller, n_replicas(controller))
+        for ordinal in range(start, start + n_replicas(controller)):
+            if f"{meta.namespace}/{meta.name}-{ordinal}" in self.taken:
                 continue
-            labels = {
-                REVISION_HASH: revision,
-                "statefulset.kubernetes.io/pod-name": name,
-                "apps.kubernetes.io/pod-index": str(ordinal),
-            }
-            pod_spec, refused = spec.template.spec, ""
-            if spec.volume_claim_templates:
-                pod_spec, refused = self._with_claims(controller, name)
-            self._add(_pod(controller, name, labels, spec=pod_spec), refused)
+            pod, claims = stateful_pod(controller, ordinal, revision)
+            unknown = [claim for claim in claims if (meta.namespace, claim.metadata.name) not in self.claims]
+            self.created.claims.extend(unknown)
+            # Without its claims the StatefulSet creates no pod.
+            refused = next(filter(None, map(self.admission.admit_claim, unknown)), "")
+            self._add(pod, refused)
 
     def job(self, job: Controller) -> None:
         members = self.ownership.members(job)
-        n_missing, uid = jobs.n_missing(job, members), _owner_reference(job).uid
-        self._check_limit(job, n_missing, "spec.parallelism")
-        labels = {
-            "batch.kubernetes.io/controller-uid": uid,
-            "batch.kubernetes.io/job-name": job.metadata.name,
-            "controller-uid": uid,
-            "job-name": job.metadata.name,
-        }
-        if not jobs.is_indexed(job):
-            self._add_identical(job, n_missing, labels)
-            return
-        for index in jobs.missing_indexes(job, members):
-            mark = {INDEX_KEY: str(index)}
-            middle = f"-{index}-"
-            base = job.metadata.name[: MAX_BASE_LENGTH - len(middle)] + middle
-            name = next(unique_names(base, self.taken, job.metadata.namespace))
-            self._add(_pod(job, name, {**labels, **mark}, annotations=mark))
+        self._check_limit(job, jobs.n_missing(job, members), "spec.parallelism")
+        for pod in job_pods(job, members, self.taken):
+            self._add(pod)
 
     def cron_job(self, cron_job: CronJob) -> None:
         """One run, now."""
@@ -237,14 +226,12 @@ class _PodFactory(msgspec.Struct, eq=False):
         for node in self.inputs.nodes:
             if node.metadata.name not in served and daemon_sets.runs_on(spec, node):
                 bound = daemon_sets.bound_to(spec, node.metadata.name)
-                self._add(_pod(controller, next(names), labels, spec=bound))
+                self._add(pod_of(controller, next(names), labels, spec=bound))
 
-    def _add_identical(
-        self, controller: AnyController, n_missing: int, labels: Mapping[str, str] | None = None, part: str = ""
-    ) -> None:
+    def _add_identical(self, controller: AnyController, n_missing: int, part: str = "") -> None:
         names = self._names(controller, part)
         for _ in range(n_missing):
-            self._add(_pod(controller, next(names), labels or {}))
+            self._add(pod_of(controller, next(names), {}))
 
     def _add(self, pod: Pod, refused: str = "") -> None:
         """Create the pod if the server admits it; `refused` says that it does not get to the server."""
@@ -263,28 +250,9 @@ class _PodFactory(msgspec.Struct, eq=False):
         base = f"{controller.metadata.name}-{part.lower()}-" if part else f"{controller.metadata.name}-"
         return unique_names(base, self.taken, controller.metadata.namespace)
 
-    def _with_claims(self, controller: Controller, pod_name: str) -> tuple[PodSpec, str]:
-        """
-        The template's spec with a volume per claim template; claims that are not in the input are created.
 
-        The text says which claim the server refuses: without it the StatefulSet creates no pod.
-        """
-        refused = ""
-        spec, templates = controller.spec.template.spec, controller.spec.volume_claim_templates or []
-        replaced = {template.metadata.name for template in templates}
-        volumes = [volume for volume in spec.volumes or () if volume.name not in replaced]
-        for template in templates:
-            claim = f"{template.metadata.name}-{pod_name}"
-            source = PersistentVolumeClaimVolumeSource(claim_name=claim)
-            volumes.append(WireVolume(name=template.metadata.name, persistent_volume_claim=source))
-            if (controller.metadata.namespace, claim) not in self.claims:
-                created = _claim(template, controller, claim)
-                refused = refused or self.admission.admit_claim(created)
-                self.created.claims.append(created)
-        return msgspec.structs.replace(spec, volumes=volumes), refused
-
-
-def _n_replicas(controller: AnyController) -> int:
+def n_replicas(controller: AnyController) -> int:
+    """How many replicas the controller should have; 1 if it does not say so."""
     return 1 if controller.spec.replicas is None else controller.spec.replicas
 
 
@@ -307,7 +275,7 @@ def _is_of_kubernetes(controller: ApiObject) -> bool:
     return known and controller.kind in _API_VERSION
 
 
-def _pod(
+def pod_of(
     controller: AnyController,
     name: str,
     labels: Mapping[str, str],
@@ -330,7 +298,55 @@ def _pod(
     )
 
 
-def _replica_set_of(deployment: Controller, name: str) -> Controller:
+def stateful_pod(controller: Controller, ordinal: int, revision: str) -> tuple[Pod, list[PersistentVolumeClaim]]:
+    """The pod of one ordinal, with a volume for each claim template, and the claims that it needs."""
+    name, spec = f"{controller.metadata.name}-{ordinal}", controller.spec.template.spec
+    labels = {
+        REVISION_HASH: revision,
+        "statefulset.kubernetes.io/pod-name": name,
+        "apps.kubernetes.io/pod-index": str(ordinal),
+    }
+    templates = controller.spec.volume_claim_templates or []
+    if not templates:
+        return pod_of(controller, name, labels), []
+    replaced = {template.metadata.name for template in templates}
+    volumes = [volume for volume in spec.volumes or () if volume.name not in replaced]
+    claims = []
+    for template in templates:
+        claim = f"{template.metadata.name}-{name}"
+        source = PersistentVolumeClaimVolumeSource(claim_name=claim)
+        volumes.append(WireVolume(name=template.metadata.name, persistent_volume_claim=source))
+        claims.append(_claim(template, controller, claim))
+    return pod_of(controller, name, labels, spec=msgspec.structs.replace(spec, volumes=volumes)), claims
+
+
+def revision_name(controller: AnyController) -> str:
+    """The name of the ControllerRevision of the present template, which a StatefulSet's pods have as a label."""
+    return f"{controller.metadata.name}-{template_hash(controller.spec.template)}"
+
+
+def job_pods(job: Controller, members: Sequence[PodEntry], taken: set[str]) -> Iterator[Pod]:
+    """The pods of a Job that are missing; their names are added to `taken`."""
+    uid, namespace = _owner_reference(job).uid, job.metadata.namespace
+    labels = {
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": job.metadata.name,
+        "controller-uid": uid,
+        "job-name": job.metadata.name,
+    }
+    if not jobs.is_indexed(job):
+        names = unique_names(f"{job.metadata.name}-", taken, namespace)
+        for _ in range(jobs.n_missing(job, members)):
+            yield pod_of(job, next(names), labels)
+        return
+    for index in jobs.missing_indexes(job, members):
+        mark = {INDEX_KEY: str(index)}
+        middle = f"-{index}-"
+        base = job.metadata.name[: MAX_BASE_LENGTH - len(middle)] + middle
+        yield pod_of(job, next(unique_names(base, taken, namespace)), {**labels, **mark}, annotations=mark)
+
+
+def replica_set_of(deployment: Controller, name: str) -> Controller:
     """The Deployment's ReplicaSet: the one called `name` if only its pods are in the input, else a new one."""
     spec, meta = deployment.spec, deployment.metadata
     hashed = name.rpartition("-")[2] or template_hash(spec.template)
@@ -352,7 +368,7 @@ def _replica_set_of(deployment: Controller, name: str) -> Controller:
             creation_timestamp=meta.creation_timestamp,
         ),
         spec=ControllerSpec(
-            replicas=_n_replicas(deployment),
+            replicas=n_replicas(deployment),
             selector=selector,
             template=PodTemplateSpec(metadata=template_meta, spec=spec.template.spec),
         ),

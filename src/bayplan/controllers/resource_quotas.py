@@ -14,7 +14,7 @@ import msgspec
 from bayplan.caching import memoised
 from bayplan.controllers import pod_resources
 from bayplan.controllers.pod_resources import ONE, ZERO, Amount, Amounts
-from bayplan.mapping import pods
+from bayplan.mapping import pod_shapes
 from bayplan.model import labels as label_model
 from bayplan.wire.admission import ResourceQuota, ScopedSelectorRequirement
 from bayplan.wire.pods import Container, PodAffinityTerm, PodSpec
@@ -64,9 +64,11 @@ def charge_of(spec: PodSpec) -> QuotaCharge:
 
 
 @memoised(16384)
-def charge_of_shape(shape: bytes) -> QuotaCharge:
-    """The charge for pods of one shape (`mapping.pods.shape_of`)."""
-    return charge_of(pods.spec_of_shape(shape))
+def charge_of_shape(shape: bytes, deadline: int | None, priority_class: str) -> QuotaCharge:
+    """The charge for pods of one shape with this deadline and priority class, which the shape does not have."""
+    spec = pod_shapes.decoded(shape).pod().spec
+    spec.active_deadline_seconds, spec.priority_class_name = deadline, priority_class
+    return charge_of(spec)
 
 
 class _Quota(msgspec.Struct):

@@ -6,7 +6,7 @@ Whoever decides for workloads of that profile keeps one engine. It changes nothi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -24,6 +24,8 @@ MAX_EQUIVALENCE_CLASSES = 512  # the least recently used are dropped first
 MAX_ORDERS_BYTES = 32 * 2**20  # of the orders of targets by template, of which there are at least some
 BYTES_PER_TARGET = 64  # that one order takes
 MIN_NODE_ORDERS = 64  # in a cluster of any size: building one reads every target
+
+EngineOf = Callable[[Workload], "Engine"]  # the engine of the scheduler that a workload names
 
 
 class Engine:

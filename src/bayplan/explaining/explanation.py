@@ -45,7 +45,8 @@ class Explanation(msgspec.Struct, frozen=True):
     `target` is where the workload is placed; if it fits nowhere, it is empty and `message` is the scheduler's message.
 
     For a binding `target` lists the clusters. `group` is the affinity group that the verdicts are for; `failed` are the
-    groups tried before it, or all of them if none succeeded, each with its message.
+    groups tried before it, or all of them if none succeeded, each with its message. `victims` are the pods that it
+    would preempt on `nominated`, where it would run then.
     """
 
     workload: WorkloadKey
@@ -56,6 +57,8 @@ class Explanation(msgspec.Struct, frozen=True):
     group: str = ""
     failed: list[tuple[str, str]] = []
     noun: str = NODE
+    nominated: str = ""
+    victims: tuple[WorkloadKey, ...] = ()
 
 
 def explain(workload: Workload, engine: Engine, *, with_fixes: bool = True) -> Explanation:

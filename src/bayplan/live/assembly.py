@@ -20,13 +20,13 @@ from bayplan.live.context import SchedulerContext
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
-from bayplan.live.pod_evaluator import PodEvaluator
 from bayplan.live.preemption import PreemptionEvaluator
 from bayplan.live.scheduler import Scheduler
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing.pending_pod import QueueStage
+from bayplan.queueing.pod_evaluator import PodEvaluator
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.rules.profiles import RulesByScheduler
 from bayplan.watching.cluster_state import MAX_CONSTRAINTS, ClusterState
@@ -106,7 +106,7 @@ class SchedulerAssembly:
         self.engines = {name: Engine(index, rules) for name, rules in profiles.items()}
         budgets = DisruptionBudgets()
         activity = asyncio.Event()
-        self.evaluator = PodEvaluator(self.engines, budgets)
+        self.evaluator = PodEvaluator(lambda workload: self.engines[workload.scheduler_name], budgets)
         queue = SchedulingQueue(
             index,
             self.evaluator,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import msgspec
 
+from bayplan.engine.engine import Engine
 from bayplan.explaining.peer_names import PeerNames
 from bayplan.live.cluster_writer import ClusterWriter
 from bayplan.live.events import EventRecorder
 from bayplan.live.metrics import Metrics
 from bayplan.watching.cluster_state import ClusterState
+
+Engines = Mapping[str, Engine]  # by scheduler name
 
 
 class SchedulerContext(msgspec.Struct, frozen=True):

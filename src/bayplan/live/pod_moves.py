@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
+from bayplan import schedule_pod
 from bayplan.enforcing import rebalancing
 from bayplan.enforcing.rebalancing import DisruptionLimits, Rebalancing
 from bayplan.enforcing.soft_rules import PodPreferences, Shares
@@ -18,7 +19,7 @@ from bayplan.engine.engine import Engine
 from bayplan.indexing.classes import PlacedWorkload
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.placing import place_pods, recreating
+from bayplan.placing import recreating
 from bayplan.reading.cluster import LoadedCluster
 from bayplan.rules.rule import AnyRule
 
@@ -69,7 +70,7 @@ class PodMoves:
             if slot is None:
                 index.add(recreated, target)
             else:
-                place_pods.put_on(index, recreated, slot)
+                schedule_pod.assume(index, recreated, slot)
             return ((target, 1),)
 
         with self._preferences() as preferences:

@@ -13,8 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.explaining import shortages
-from bayplan.live.context import SchedulerContext
-from bayplan.live.pod_evaluator import Engines
+from bayplan.live.context import Engines, SchedulerContext
 from bayplan.model.workloads import WorkloadKey
 from bayplan.preempting import reservable_nodes
 from bayplan.preempting.reservable_nodes import ReservableNodes

@@ -13,17 +13,17 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from bayplan.live import conditions, deciding, reserving
+from bayplan.live import conditions, reserving
 from bayplan.live.binding import Binder, InFlightBinds, VolumeBinder
 from bayplan.live.cluster_writer import PodRef
 from bayplan.live.conditions import ConditionWriter
-from bayplan.live.context import SchedulerContext
-from bayplan.live.deciding import Diagnosis
+from bayplan.live.context import Engines, SchedulerContext
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE
-from bayplan.live.pod_evaluator import Engines
 from bayplan.live.preemption import PreemptionAttempt, PreemptionEvaluator
 from bayplan.live.reserving import NodeReserver, ReservationChange
 from bayplan.model.workloads import Workload
+from bayplan.queueing import deciding
+from bayplan.queueing.deciding import Diagnosis
 from bayplan.queueing.pending_pod import PendingPod, QueueStage
 
 MAX_STEP_SECONDS = 0.008  # of scheduling, before other tasks run

@@ -13,7 +13,7 @@ from fractions import Fraction
 import msgspec
 
 from bayplan.caching import METER, memoised
-from bayplan.mapping import selectors
+from bayplan.mapping import pod_shapes, selectors
 from bayplan.model import labels as label_model
 from bayplan.model import quantities, timestamps
 from bayplan.model.labels import Toleration
@@ -41,8 +41,6 @@ from bayplan.wire.pods import (
     ContainerStatus,
     Pod,
     PodAffinityTerm,
-    PodSpec,
-    PodStatus,
     TopologySpreadConstraint,
 )
 
@@ -55,7 +53,6 @@ SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 # The controllers whose selector default spread constraints use: pkg/scheduler/framework/plugins/helper/spread.go.
 _SPREAD_BY_DEFAULT = frozenset((row.api_version, row.kind) for row in kinds.having(kinds.Trait.SPREADS))
-_READS_OWN_LABELS = b"atchLabelKeys"  # matchLabelKeys or mismatchLabelKeys
 _MAX_CACHED_ANNOTATION_LENGTH = 4096  # longer ones are rare, and caching them would take memory
 
 ResourceAmounts = dict[str, Fraction]
@@ -105,7 +102,7 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None, shape: by
     labels = meta.labels or {}
     namespace = meta.namespace or DEFAULT_NAMESPACE
     context = spread_context or EMPTY_SPREAD_CONTEXT
-    needs, fault = _needs(shape_of(pod) if shape is None else shape)
+    needs, fault = _needs(pod_shapes.shape_of(pod) if shape is None else shape)
     claims = _claims(pod) if spec.volumes else None
     if claims is not None:
         needs = msgspec.structs.replace(needs, claims=claims)
@@ -198,40 +195,13 @@ def _spread_by_default(needs: Needs, selector: label_model.Selector) -> Needs:
     return msgspec.structs.replace(needs, spread=SpreadRequirements(default_selector=selector))
 
 
-def shape_of(pod: Pod) -> bytes:
-    """
-    Everything that the pod's needs are computed from, as bytes: equal for the pods of one template.
-
-    Encoding takes a tenth of the time of computing the needs. Fields in which pods of a template differ are left out,
-    except labels if the pod's terms read them.
-    """
-    annotation = (pod.metadata.annotations or {}).get(AFFINITY_ANNOTATION)
-    # Nearly every pod has a volume of its own, with its token; only image volumes matter here.
-    volumes = [volume for volume in pod.spec.volumes or () if volume.image is not None] or None
-    spec = msgspec.structs.replace(pod.spec, node_name="", priority=None, scheduling_gates=None, volumes=volumes)
-    status = pod.status
-    shape = (spec, status.container_statuses, status.init_container_statuses, annotation)
-    encoded = _encode((*shape, None))
-    return _encode((*shape, pod.metadata.labels)) if _READS_OWN_LABELS in encoded else encoded
-
-
-_Statuses = list[ContainerStatus] | None
-_encode = msgspec.json.Encoder().encode
-_decode_shape = msgspec.json.Decoder(tuple[PodSpec, _Statuses, _Statuses, str | None, dict[str, str] | None]).decode
-
-
-def spec_of_shape(shape: bytes) -> PodSpec:
-    """The part of the spec that pods of one shape have in common."""
-    return _decode_shape(shape)[0]
-
-
 @memoised(16384)
 def _needs(shape: bytes) -> tuple[Needs, str]:
     """The needs of pods of this shape, without claims and default spread, and what is wrong with their annotation."""
     METER.charge(len(shape))
-    spec, statuses, init_statuses, annotation, own_labels = _decode_shape(shape)
-    pod = Pod(spec=spec, status=PodStatus(container_statuses=statuses, init_container_statuses=init_statuses))
-    labels = own_labels or {}
+    found = pod_shapes.decoded(shape)
+    pod, labels, annotation = found.pod(), found.labels or {}, found.annotation
+    spec = pod.spec
     annotated, fault = (
         (None, "") if annotation is None else annotated_affinity({AFFINITY_ANNOTATION: annotation}, labels)
     )

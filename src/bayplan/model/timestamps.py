@@ -31,7 +31,8 @@ def nanoseconds(written: str) -> int:
     """Nanoseconds since 1970, from `FIRST` to `LAST`; raises TimestampError if it is not a timestamp."""
     if len(written) == 20 and written[10] == "T" and written[13] == written[16] == ":" and written[19] == "Z":
         # The only form that API servers write, on every pod.
-        hour, minute, second = (_TWO_DIGITS.get(written[at : at + 2]) for at in (11, 14, 17))
+        two_digits = _TWO_DIGITS.get
+        hour, minute, second = two_digits(written[11:13]), two_digits(written[14:16]), two_digits(written[17:19])
         if hour is not None and hour < 24 and minute is not None and second is not None:
             return _bounded((_midnight(written[:10]) + (hour * 60 + minute) * 60 + second) * 10**9)
     return _parsed(written)

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from bayplan import schedule_pod
 from bayplan.engine import equivalence, filtering
-from bayplan.engine.engine import Engine
+from bayplan.engine.engine import Engine, EngineOf
 from bayplan.engine.equivalence import FitFailure
 from bayplan.explaining import fit_error
-from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.terms import REGION, ZONE
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.placeable import GATED
 
-EngineOf = Callable[[Workload], Engine]  # of the scheduler that the workload names
 # More than any node or cluster holds: a node may offer any number of places to workloads without needs.
 MAX_REPLICAS_PER_NODE = 5_000
 MAX_REPLICAS = 1_000_000
 
 
 class PodPlacement(msgspec.Struct, frozen=True):
-    """Where one workload is placed; `target` is empty if no target is feasible: see `message` and `reasons`."""
+    """
+    Where one workload is placed; `target` is empty if no target is feasible: see `message` and `reasons`.
+
+    `victims` are the pods that it preempts for that. A victim names its `preemptor` and the node where it ran
+    (`preempted_from`); it is `lost` if no controller creates it again.
+    """
 
     workload: Workload
     target: str = ""
     total: int = 0
     message: str = ""
     reasons: dict[str, int] = {}
+    victims: tuple[WorkloadKey, ...] = ()
+    preemptor: str = ""
+    preempted_from: str = ""
+    lost: bool = False
 
 
 class RemainingCapacity(msgspec.Struct, frozen=True):
@@ -48,12 +54,17 @@ def place_all(pending: Iterable[Workload], engine_of: EngineOf) -> Iterator[PodP
 def place(workload: Workload, engine: Engine, *, ranked: bool = True) -> PodPlacement:
     """Decide where one workload is placed and, if a target fits, add it to the index. `ranked` as in `choose`."""
     if workload.gates:
-        return PodPlacement(workload, message=f"{GATED.text}: {', '.join(workload.gates)}")
+        return gated(workload)
     slot, total = schedule_pod.choose(workload, engine, ranked=ranked)
     if slot >= 0:
-        return PodPlacement(workload, put_on(engine.index, workload, slot), total)
+        return PodPlacement(workload, schedule_pod.assume(engine.index, workload, slot), total)
     failure = fit_failure_of(workload, engine)
     return PodPlacement(workload, message=failure.message, reasons=failure.reasons)
+
+
+def gated(workload: Workload) -> PodPlacement:
+    """The placement of a pod with scheduling gates: none."""
+    return PodPlacement(workload, message=f"{GATED.text}: {', '.join(workload.gates)}")
 
 
 def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:
@@ -67,17 +78,6 @@ def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:
             index.journal.end, fit_error.sentence(verdicts, index, counts=reasons), reasons
         )
     return known
-
-
-def put_on(index: PlacementIndex, workload: Workload, slot: int) -> str:
-    """Add a workload to the target of a slot, as it is once bound; returns the name of the target."""
-    target = index.slots.at(slot)
-    # Since Kubernetes 1.35, a bound pod carries the zone and region labels of its node.
-    copied = {key: target.labels[key] for key in (ZONE, REGION) if key in target.labels}
-    if copied:
-        workload = msgspec.structs.replace(workload, labels={**workload.labels, **copied})
-    index.add(workload, target.name)
-    return target.name
 
 
 def how_many_more_of_each(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +16,7 @@ from bayplan.indexing.classes import LabelSet
 from bayplan.indexing.pod_table import PodTable, Rows
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.reasons import Mask
+from bayplan.model.workloads import Workload
 
 Name = tuple[str, str]  # namespace and name
 
@@ -51,6 +53,12 @@ class DisruptionBudgets:
             del self._namespaces[namespace][name]
             if not self._namespaces[namespace]:
                 del self._namespaces[namespace]
+
+    def charge(self, workload: Workload, times: int) -> None:
+        """Let each budget that selects a pod allow so many disruptions fewer, as its controller would report."""
+        for budget in list(self._namespaces.get(workload.namespace, {}).values()):
+            if budget.selects(workload.labels) and workload.name not in budget.disrupted:
+                self.put(msgspec.structs.replace(budget, allowed=budget.allowed - times))
 
     def violations(self, groups: NDArray[np.intp], rows: Rows, pod_table: PodTable) -> Mask:
         """

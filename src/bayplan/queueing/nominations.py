@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from bayplan import schedule_pod
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.placing import place_pods
 
 
 class Nominations:
@@ -72,5 +72,5 @@ def with_nominated_pods(nominations: Sequence[tuple[Workload, str]], index: Plac
         for workload, target in nominations:
             slot = index.slots.by_name.get(target)
             if slot is not None and workload.key not in index.records:
-                place_pods.put_on(index, workload, slot)
+                schedule_pod.assume(index, workload, slot)
         yield

@@ -47,6 +47,10 @@ class PlaceableObjects:
         if document.kind in self._kinds:
             self._collector.add(document)
 
+    def begin_state(self) -> None:
+        """All further objects are those of the state: one that cannot be read is set aside."""
+        self._collector.begin_state()
+
     def cluster(self) -> LoadedCluster:
         """The loaded cluster; raises InputError with everything that cannot be read."""
         if self._collector.faults:
@@ -67,20 +71,24 @@ def load(
     `unlisted`, which may grow while the live cluster is read, names the resources that it did not allow to list.
     """
     gathered = AuditObjects()
-    searched = files.find_files(options.paths, recursive=options.recursive)
-    found = (files.open_source(name, options.stdin or sys.stdin.buffer) for name in searched.files)
+    given, state = (files.find_files(paths, recursive=options.recursive) for paths in (options.paths, options.state))
+    stdin = options.stdin or sys.stdin.buffer
 
     def take(items: Iterable[Document | Fault]) -> None:
         for item in items:
             if gathered.add(item) and placeable is not None and isinstance(item, Document):
                 placeable.add(item)
 
-    gathered.skipped.extend(searched.skipped)
-    take(searched.faults)
-    take(_documents(found, options.progress))
-    gathered.is_live = True
+    for searched in (given, state):
+        gathered.skipped.extend(searched.skipped)
+        take(searched.faults)
+    take(_documents((files.open_source(name, stdin) for name in given.files), options.progress))
+    gathered.is_state = True
+    if placeable is not None and (options.state or options.live):
+        placeable.begin_state()
+    take(_documents((files.open_source(name, stdin) for name in state.files), options.progress))
     take(_documents(options.live, options.progress))
-    return gathered.finish(scenario, unlisted, ", ".join(searched.files))
+    return gathered.finish(scenario, unlisted, ", ".join((*given.files, *state.files)))
 
 
 def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: bool = False) -> Hosting:
@@ -123,14 +131,15 @@ def _documents(
 
 
 class AuditObjects:
-    """Collects the objects of an audit one by one; once `is_live` is set, further ones are a live cluster's."""
+    """Collects the objects of an audit one by one; once `is_state` is set, further ones are those of the state."""
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self._found: dict[str, list[Any]] = {row.kind: [] for row in kinds.KINDS.values() if row.audited_type}
         self._uid_of: dict[tuple[str, str, str], str] = {}
         self._duplicates: list[str] = []
-        self.is_live = False
+        self._set_aside: list[Fault] = []
+        self.is_state = False
         self.skipped: list[Fault] = []
         self._identities: set[str] = set()
         self._places: dict[str, FileLine] = {}
@@ -166,7 +175,10 @@ class AuditObjects:
         if isinstance(decoded, controllers.PodDisruptionBudget):
             decoded = list(_percentage_faults(item, decoded)) or decoded
         if isinstance(decoded, list):
-            self.faults.extend(decoded)
+            if self.is_state:
+                self._set_aside.append(decoded[0])
+            else:
+                self.faults.extend(decoded)
             return None
         # The items of a typed list do not name their kind, and objects in the default namespace need not name it.
         decoded.kind, decoded.metadata.name, decoded.metadata.namespace = item.kind, item.name, item.namespace
@@ -180,7 +192,7 @@ class AuditObjects:
         if first is None:
             self._uid_of[key] = uid
             return True
-        if self.is_live:
+        if self.is_state:
             return False
         self._duplicates.append(item.subject)
         if item.kind == "Node" and first and uid and first != uid:
@@ -215,6 +227,7 @@ class AuditObjects:
 
     def _warnings(self, nodes: Sequence[ObservedNode], pods: Iterable[ObservedPod]) -> Iterator[str]:
         yield from map(str, self.skipped)
+        yield from collecting.set_aside_notes(self._set_aside)
         if len(self._duplicates) == 1:
             yield f"{self._duplicates[0]} is in the input more than once; the first one is used"
         elif self._duplicates:

@@ -77,7 +77,7 @@ def check(document: Document, *, types_only: bool = False) -> list[Fault]:
 
     With `types_only`, unknown fields and duplicate keys are allowed, as for objects that an API server wrote.
     """
-    root = document.root if document.root is not None else json_documents.root_of(document)
+    root = document.plain()
     faults = [
         document.fault(structure_faults.message(finding), finding.path)
         for finding in structure.walk(root, shapes().get(document.kind, structure.ANYTHING))

@@ -7,20 +7,22 @@ Controllers' missing pods are created first. Does not schedule anything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import TypeVar
 
 import msgspec
 
-from bayplan.controllers import autoscalers, pod_creation, pod_defaults, resource_quotas
+from bayplan.controllers import autoscalers, finding_rollouts, pod_creation, pod_defaults, resource_quotas
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
 from bayplan.controllers.created_objects import CreatedObjects
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
 from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
+from bayplan.controllers.rollouts import Rollout
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import disruption_budgets, pods, storage, targets
+from bayplan.mapping import disruption_budgets, pod_shapes, pods, storage, targets
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
@@ -31,25 +33,30 @@ from bayplan.validating import admission
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
 from bayplan.wire.kinds import Trait
+from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolumeClaim
 
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
 _MAX_NAMES_SHOWN = 3
+Found = TypeVar("Found", bound=ApiObject)
+Mapped = TypeVar("Mapped")
 
 
 class PodSink(msgspec.Struct, eq=False):
     """
     Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
 
-    `priority_class_of` has the priority classes of running pods that were written by hand, without a priority.
-    `charges` has what quotas count of each of the running pods, in their order.
+    `priority_class_of` has the priority classes of running pods that were written by hand, without a priority;
+    `unplaceable` says of running pods that no API server checked what is wrong with them. `charges` has what quotas
+    count of each of the running pods, in their order.
     """
 
     running: list[tuple[Workload, str]] = []
     pending: list[Pod] = []
     priority_class_of: dict[WorkloadKey, str] = {}
+    unplaceable: dict[WorkloadKey, str] = {}
     charges: list[QuotaCharge] = []
 
     def __call__(self, pod: Pod) -> None:
@@ -58,10 +65,14 @@ class PodSink(msgspec.Struct, eq=False):
         if not pod.spec.node_name:
             self.pending.append(pod)
             return
-        shape = pods.shape_of(pod_defaults.defaulted(pod))
+        shape, spec = pod_shapes.shape_of(pod_defaults.defaulted(pod)), pod.spec
         workload = pods.workload_of(pod, shape=shape)
-        self.charges.append(resource_quotas.charge_of_shape(shape))
+        self.charges.append(
+            resource_quotas.charge_of_shape(shape, spec.active_deadline_seconds, spec.priority_class_name)
+        )
         self.running.append((workload, pod.spec.node_name))
+        if workload.unplaceable:
+            self.unplaceable[workload.key] = workload.unplaceable
         if pod.spec.priority is None:
             self.priority_class_of[workload.key] = pod.spec.priority_class_name
 
@@ -70,8 +81,11 @@ class LoadedCluster(msgspec.Struct):
     """
     `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
 
-    `refused`, `not_judged`, `not_judged_objects` and `made_for` are those of `CreatedObjects`, with the
-    pending pods of the input that were written by hand. The pods in `not_judged` are among the pending ones.
+    `change` names the pending pods that are part of the change or made for an object of it; None without a state.
+    `n_set_aside` objects of the state could not be read. `refused`, `not_judged`, `not_judged_objects` and `made_for`
+    are those of `CreatedObjects`, with the pending pods of the input that were written by hand. The pods in
+    `not_judged` are among the pending ones. `rollouts` are the controllers that the change updates; their missing pods
+    are not in `pending`, and `admission` admits them. `default_class` is the storage class of claims that name none.
     """
 
     index: PlacementIndex
@@ -79,10 +93,15 @@ class LoadedCluster(msgspec.Struct):
     spread_context: pods.SpreadContext
     notes: list[str]
     disruption_budgets: list[DisruptionBudget] = []
+    change: frozenset[WorkloadKey] | None = None
+    n_set_aside: int = 0
     refused: list[RefusedPod] = []
     not_judged: dict[WorkloadKey, str] = {}
     not_judged_objects: list[tuple[ObjectKey, str]] = []
     made_for: dict[WorkloadKey, ObjectKey] = {}
+    admission: PodAdmission | None = None
+    rollouts: list[Rollout] = []
+    default_class: str = ""
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
@@ -139,48 +158,108 @@ def cluster_of(
         sink(pod)
     scaling = autoscalers.scale(inputs, load)
     admission = PodAdmission(inputs, _ledger(inputs, sink))
-    admitted = _admitted(sink.pending, admission)
+    admitted = _admitted(inputs, sink.pending, admission)
     created = pod_creation.create_missing_pods(
         inputs,
         admission=admission,
         load=load,
+        except_for=finding_rollouts.changed_controllers(inputs),
         progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
     )
+    taken = inputs.inventory.names | {f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in created.pods}
+    rollouts = finding_rollouts.rollouts_of(inputs, taken)
     spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
-    claims = [*admitted.claims, *created.claims]
-    add_storage(inputs, index, claims, default_class=next((c.metadata.name for c in defaults), ""))
-    for node in inputs.nodes:
-        index.add_target(targets.target_of_node(node))
+    default_class = next((c.metadata.name for c in defaults), "")
+    add_storage(inputs, index, [*admitted.claims, *created.claims], default_class)
+    for node in _mapped(inputs, inputs.nodes, targets.target_of_node):
+        index.add_target(node)
     for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
         index.add(workload, target)
         if n_added % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
             progress(f"adding running pods to the index: {n_added} of {len(sink.running)}")
     pending: list[Workload] = []
-    for pod in (*admitted.pods, *created.pods):
-        pending.append(pods.workload_of(pod, spread_context))
+    for workload in _mapped(inputs, (*admitted.pods, *created.pods), lambda pod: pods.workload_of(pod, spread_context)):
+        pending.append(workload)
+        if workload.unplaceable:
+            sink.unplaceable[workload.key] = workload.unplaceable
         if len(pending) % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
             progress(f"reading what pods need: {len(pending)} of {len(admitted.pods) + len(created.pods)}")
     pending.sort(key=queue_order)
+    budgets = list(_mapped(inputs, inputs.disruption_budgets, disruption_budgets.budget_of))
     notes = _notes(inputs, created, sink, index)
     refused = [*admitted.refused, *created.refused]
     not_judged = {**admitted.not_judged, **created.not_judged}
     notes += [*scaling, *admitted.notes, *created.notes, *_admission_notes(refused, not_judged, created)]
-    budgets = [disruption_budgets.budget_of(budget) for budget in inputs.disruption_budgets]
     return LoadedCluster(
         index,
         pending,
         spread_context,
         notes,
         budgets,
+        change=_of_change(inputs, pending, created),
+        n_set_aside=len(inputs.set_aside),
         refused=refused,
         not_judged=not_judged,
         not_judged_objects=created.not_judged_objects,
         made_for=created.made_for,
+        admission=admission,
+        rollouts=rollouts,
+        default_class=default_class,
     )
+
+
+def _of_change(inputs: Inputs, pending: Iterable[Workload], created: CreatedObjects) -> frozenset[WorkloadKey] | None:
+    """The pending pods that are part of the change or made for an object of it; None without a change."""
+    if inputs.change is None:
+        return None
+    owners = owners_of(inputs, created.replica_sets)
+    return frozenset(
+        one.key
+        for one in pending
+        if created.made_for.get(one.key) in inputs.change or is_made_for(inputs.change, one, owners)
+    )
+
+
+def owners_of(inputs: Inputs, created: Iterable[Controller] = ()) -> dict[ObjectKey, ObjectKey]:
+    """The controller of each controller, as of a Deployment's ReplicaSets."""
+    found = {}
+    for one in (*(one for listed in inputs.controllers.values() for one in listed), *created):
+        meta, owner = one.metadata, pods.controller_of(one.metadata)
+        if owner is not None:
+            found[ObjectKey(one.kind, meta.namespace, meta.name)] = ObjectKey(owner.kind, meta.namespace, owner.name)
+    return found
+
+
+def is_made_for(change: Container[ObjectKey], workload: Workload, owners: Mapping[ObjectKey, ObjectKey]) -> bool:
+    """Whether the pod is part of the change, or one of its owners is; owners may own each other."""
+    key: ObjectKey | None = ObjectKey("Pod", workload.namespace, workload.name)
+    controller = workload.controller
+    seen: set[ObjectKey] = set()
+    while key is not None and key not in seen:
+        if key in change:
+            return True
+        seen.add(key)
+        if len(seen) == 1 and controller is not None:
+            key = ObjectKey(controller.kind, workload.namespace, controller.name)
+        else:
+            key = owners.get(key)
+    return False
+
+
+def _mapped(inputs: DesiredState, objects: Iterable[Found], convert: Callable[[Found], Mapped]) -> Iterator[Mapped]:
+    """Each object converted; one of the state that cannot be is set aside."""
+    for one in objects:
+        try:
+            yield convert(one)
+        except InputError as error:
+            if not inputs.is_of_state(one):
+                raise
+            fault = error.faults[0]
+            inputs.set_aside.append(inputs.fault(one, fault.message, fault.path))
 
 
 def _ledger(inputs: Inputs, sink: PodSink) -> QuotaLedger:
@@ -192,23 +271,23 @@ def _ledger(inputs: Inputs, sink: PodSink) -> QuotaLedger:
                 ledger.count_existing(workload.namespace, workload.name, charge)
         for pod in sink.pending:
             meta = pod.metadata
-            if _is_stored(pod) and ledger.applies_to(meta.namespace):
+            if _is_stored(pod, inputs) and ledger.applies_to(meta.namespace):
                 ledger.count_existing(meta.namespace, meta.name, resource_quotas.charge_of(pod.spec))
         for claim in inputs.claims:
             ledger.count_existing_claim(claim)
     return ledger
 
 
-def _is_stored(pod: Pod) -> bool:
+def _is_stored(pod: Pod, inputs: Inputs) -> bool:
     """Whether the pod comes from a server, which has admitted it."""
-    return bool(pod.metadata.uid or pod.metadata.resource_version)
+    return bool(pod.metadata.uid or pod.metadata.resource_version) or inputs.is_of_state(pod)
 
 
-def _admitted(pending: Iterable[Pod], admission: PodAdmission) -> CreatedObjects:
+def _admitted(inputs: Inputs, pending: Iterable[Pod], admission: PodAdmission) -> CreatedObjects:
     """The pending pods of the input after admission, which those of a dump have behind them."""
     found = CreatedObjects()
     for pod in pending:
-        found.add(admission.admit_stored(pod) if _is_stored(pod) else admission.admit(pod))
+        found.add(admission.admit_stored(pod) if _is_stored(pod, inputs) else admission.admit(pod))
     return found
 
 
@@ -245,10 +324,9 @@ def add_storage(
     default_class: str = "",
 ) -> None:
     """Add all storage objects to the index; `claims` are further ones, `default_class` is that of claims without."""
-    for volume in state.volumes:
-        index.set_volume(volume.metadata.name, storage.volume_of(volume))
-    for written in (*state.claims, *claims):
-        claim = storage.claim_of(written, default_class)
+    for volume, name in _mapped(state, state.volumes, lambda one: (storage.volume_of(one), one.metadata.name)):
+        index.set_volume(name, volume)
+    for claim in _mapped(state, (*state.claims, *claims), lambda one: storage.claim_of(one, default_class)):
         index.set_claim(claim.key, claim)
     for storage_class in state.storage_classes:
         index.set_storage_class(storage_class.metadata.name, storage.storage_class_of(storage_class))
@@ -258,8 +336,8 @@ def add_storage(
         index.set_stored("attachments", attachment.metadata.name, storage.attachment_of(attachment))
     for driver in state.csi_drivers:
         index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
-    for space in state.storage_capacities:
-        index.set_stored("space", f"{space.metadata.namespace}/{space.metadata.name}", storage.space_of(space))
+    for space, meta in _mapped(state, state.storage_capacities, lambda one: (storage.space_of(one), one.metadata)):
+        index.set_stored("space", f"{meta.namespace}/{meta.name}", space)
 
 
 def _admission_notes(
@@ -281,7 +359,7 @@ def _admission_notes(
 
 
 def _notes(inputs: Inputs, created: CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
-    notes = list(inputs.hints)
+    notes = [*inputs.hints, *inputs.state_notes(), *_unplaceable_notes(sink)]
     if created.pods:
         counted = "1 pod was" if len(created.pods) == 1 else f"{len(created.pods)} pods were"
         notes.append(f"{counted} created for controllers whose pods are not in the input")
@@ -305,6 +383,15 @@ def _notes(inputs: Inputs, created: CreatedObjects, sink: PodSink, index: Placem
         if counts:
             notes.append(f"{text}: {counts}")
     return notes
+
+
+def _unplaceable_notes(sink: PodSink) -> Iterator[str]:
+    """Pods of which something cannot be read; they would never be placed, and their terms are not known."""
+    for key, reason in list(sink.unplaceable.items())[:_MAX_NAMES_SHOWN]:
+        yield f"Pod {key} would not be placed again: {reason}"
+    n_more = len(sink.unplaceable) - _MAX_NAMES_SHOWN
+    if n_more > 0:
+        yield f"{n_more} more {'pod' if n_more == 1 else 'pods'} would not be placed again for such a reason"
 
 
 def _counts(

@@ -7,11 +7,12 @@ each object by its kind. Does not know files beyond their names.
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,19 +20,24 @@ from bayplan.controllers import custom_kinds, pod_creation
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.errors import Fault, InputError
 from bayplan.reading import checking, json_documents
-from bayplan.reading.documents import Document
+from bayplan.reading.documents import Document, Source
 from bayplan.validating import pods, structure_faults
 from bayplan.validating.fields import Field
 from bayplan.wire import conversion, kinds
 from bayplan.wire.custom import CustomObject
 from bayplan.wire.kinds import ApiKind, GroupKind, KindHandling, Trait, WireType
 from bayplan.wire.meta import ApiObject
+from bayplan.wire.pods import Pod
+
+if TYPE_CHECKING:
+    from bayplan.reading.changes import HeldChange, HeldChanges
 
 Sink = Callable[[Any], None]
 _ANNOTATIONS_READ_OF_TEMPLATES = (
     "bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/",
 )  # fmt: skip
 _POD = kinds.KINDS[kinds.POD]
+_MAX_SET_ASIDE_SHOWN = 3
 
 
 class Inputs(DesiredState, kw_only=True):
@@ -55,14 +61,43 @@ class Inputs(DesiredState, kw_only=True):
         document = self.documents.get(ObjectKey(owner.kind, meta.namespace, meta.name))
         return super().fault(owner, message, path) if document is None else document.fault(message, path)
 
+    def state_notes(self) -> list[str]:
+        """What the change replaces, and what in the state cannot be read, in a few lines."""
+        found = []
+        if self.replaced:
+            n = len(self.replaced)
+            found.append("1 object of the state is replaced" if n == 1 else f"{n} objects of the state are replaced")
+        return [*found, *set_aside_notes(self.set_aside)]
+
+
+def set_aside_notes(faults: Sequence[Fault]) -> Iterator[str]:
+    """The first objects that cannot be read, and how many more there are."""
+    yield from (f"set aside: {fault}" for fault in faults[:_MAX_SET_ASIDE_SHOWN])
+    n_more = len(faults) - _MAX_SET_ASIDE_SHOWN
+    if n_more > 0:
+        yield f"set aside: {n_more} more {'object' if n_more == 1 else 'objects'} of the state"
+
+
+class Phase(enum.Enum):
+    """
+    What the objects that are read are.
+
+    With `BOTH` there is no division. Objects of a change are held until those of the state are read, and then applied.
+    """
+
+    BOTH = enum.auto()
+    CHANGE = enum.auto()
+    STATE = enum.auto()
+    APPLYING = enum.auto()
+
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Collector:
     """
     Stores objects in `inputs` or passes them to the sink for their group and kind; faults are appended to `faults`.
 
-    A sink for a kind that is not decoded receives the document. Once `is_live` is set, all further objects are a live
-    cluster's: they were not written by hand, and objects of the files replace them.
+    A sink for a kind that is not decoded receives the document. Objects of the state were admitted by an API server:
+    they are not checked, and one that cannot be read is set aside.
     """
 
     namespace: str
@@ -70,7 +105,9 @@ class Collector:
     sinks: Mapping[GroupKind, Sink]
     inputs: Inputs = field(default_factory=Inputs)
     faults: list[Fault] = field(default_factory=list)
-    is_live: bool = False
+    phase: Phase = Phase.BOTH
+    _change: HeldChanges | None = None
+    _n_given_twice: int = 0
     _files: list[str] = field(default_factory=list)
     _places: dict[str, int] = field(default_factory=dict)
     # Kinds that a fleet only propagates, by name and in any group. Unknown kinds count as namespaced.
@@ -78,24 +115,139 @@ class Collector:
         default_factory=lambda: frozenset(r.kind for r in kinds.having(Trait.CLUSTER_WIDE) if r.wire_type is None)
     )
 
+    def begin_change(self) -> None:
+        """All further objects are about to be applied on a state, which is read after them."""
+        from bayplan.reading.changes import HeldChanges  # only a state needs it
+
+        self.phase, self._change, self.inputs.change = Phase.CHANGE, HeldChanges(), set()
+
+    def begin_state(self) -> None:
+        """All further objects are those of the state."""
+        self.phase, self.inputs.has_state = Phase.STATE, True
+
+    def end_state(self) -> None:
+        """All objects are added: the change is merged into the state and stored."""
+        self.phase = Phase.APPLYING
+        if self._n_given_twice:
+            counted = "1 object" if self._n_given_twice == 1 else f"{self._n_given_twice} objects"
+            self.inputs.hints.append(f"the state has {counted} more than once; the first of each is used")
+        for held in () if self._change is None else self._change.objects():
+            self._apply(held)
+
+    def _apply(self, held: HeldChange) -> None:
+        """Store one object of the change, merged with the state's if there is one."""
+        from bayplan.reading import changes
+
+        document, row, wire_type = held.document, held.handling.row, held.handling.wire_type
+        before = None if held.current is None else _decoded(held.current, wire_type or ApiObject)
+        if isinstance(before, list):  # what cannot be read is set aside, and the change creates the object
+            self.inputs.set_aside.extend(before[:1])
+            before = held.current = None
+        refused = [] if before is None else changes.merge(held)
+        self.faults.extend(refused)
+        if refused:
+            return
+        self._accept(document, held.handling)
+        key = ObjectKey(document.kind, document.namespace, document.name)
+        assert self.inputs.change is not None
+        self.inputs.change.add(key)
+        if before is None:
+            return
+        before.api_version, before.kind, before.metadata.namespace = document.api_version, *key[:2]
+        if wire_type is not None or key not in self.inputs.replaced:  # kinds of other groups may share the name
+            self.inputs.replaced[key] = before
+        if row is not None and changes.is_rolled_out(held, row):
+            self.inputs.rolled_out.add(key)
+
     def add(self, item: Document | Fault) -> None:
         """Store one object, or record one fault."""
         if isinstance(item, Fault):
             self.faults.append(item)
             return
-        if item.typed is not None:  # a pod of a dump, already decoded and with nothing to check
-            item.namespace = item.typed.metadata.namespace = item.namespace or self.namespace
-            if self._is_first(item):
-                self._store(item, item.typed, _POD)
-            return
         handling = kinds.handling_of(item.api_version, item.kind)
         if handling.problem:
-            self.faults.append(item.fault(handling.problem, handling.path))
+            self._reject([item.fault(handling.problem, handling.path)])
+            return
+        self._assign_namespace(item, handling)
+        if self._change is None:
+            self._accept(item, handling)
+        elif self.phase is Phase.CHANGE:
+            self._hold(item, handling, self._change)
+        elif not self._change.take(item):
+            self._accept(item, handling)
+
+    def add_pods(self, pods: list[Pod], source: Source) -> bool:
+        """
+        Store pods of the state, or of a dump, all at once.
+
+        False, and nothing is stored, if one of them needs a closer look.
+        """
+        is_state, inventory, keys = self.phase is Phase.STATE, self.inputs.inventory, []
+        if self.phase is Phase.CHANGE:
+            return False
+        for pod in pods:
+            meta = pod.metadata
+            if pod.kind != _POD.kind or pod.api_version != _POD.api_version or not meta.name:
+                return False
+            if not is_state and not json_documents.is_dumped(pod):
+                return False
+            meta.namespace = meta.namespace or self.namespace
+            keys.append(f"{meta.namespace}/{meta.name}")
+        distinct = set(keys)
+        replaced = set() if self._change is None else self._change.pods()
+        if len(distinct) < len(keys) or not inventory.names.isdisjoint(distinct) or not replaced.isdisjoint(distinct):
+            return False
+        if not is_state:  # for the message about a pod that is given again
+            place = self._file_number(source.name) << 32
+            self._places.update((f"{_POD.kind}/{key}", place) for key in keys)
+        sink = self.sinks.get(kinds.POD, self.inputs.pods.append)
+        for pod in pods:
+            inventory.add(pod)
+            try:
+                sink(pod)
+            except InputError as error:
+                faults = [self.inputs.fault(pod, one.message, one.path) for one in error.faults]
+                self._reject([msgspec.structs.replace(fault, file=source.name) for fault in faults])
+        return True
+
+    def _accept(self, item: Document, handling: KindHandling) -> None:
+        if item.typed is not None:  # a pod of a dump, already decoded and with nothing to check
+            item.typed.metadata.namespace = item.namespace
+            if self._is_first(item):
+                self._store(item, item.typed, _POD)
         elif handling.row is None or handling.wire_type is None:
             self._skip(item, handling)
         else:
-            item.namespace = "" if handling.row.cluster_wide else item.namespace or self.namespace
             self._decode(item, handling.row, handling.wire_type)
+
+    def _assign_namespace(self, document: Document, handling: KindHandling) -> None:
+        row = handling.row
+        if row is not None and handling.wire_type is not None:
+            document.namespace = "" if row.cluster_wide else document.namespace or self.namespace
+        elif not handling.template or not document.name:
+            return
+        elif document.kind in self._cluster_wide_templates:
+            document.namespace = ""
+        elif not document.server_made:  # an object that a server returns without a namespace is cluster-wide
+            document.namespace = document.namespace or self.namespace
+
+    def _hold(self, document: Document, handling: KindHandling, change: HeldChanges) -> None:
+        """Check an object of the change, and hold it until the state is read."""
+        row = handling.row
+        is_checked = handling.wire_type is not None or (row is not None and row.pod_path)
+        found = _checked(document) if is_checked and self.strict and not document.server_made else []
+        if not found and not document.name and handling.wire_type is not None:
+            found = [document.fault("expected a name", "metadata.name")]
+        self.faults.extend(found)
+        if not found and (not document.is_named() or self._is_first(document)):
+            change.hold(document, handling)
+
+    def _reject(self, found: list[Fault]) -> None:
+        """An object cannot be read: a fault of the input, except in the state, where it is set aside."""
+        if self.phase is Phase.STATE:
+            self.inputs.set_aside.extend(found[:1])
+        else:
+            self.faults.extend(found)
 
     def _skip(self, document: Document, handling: KindHandling) -> None:
         row = handling.row
@@ -112,10 +264,10 @@ class Collector:
     def _reads_custom(self, document: Document) -> bool:
         """Keep an object of a custom kind that makes pods, or the name of one that does so in an unknown way."""
         kind = self.inputs.custom_kinds.get((document.api_version.rpartition("/")[0], document.kind))
-        of_state = document.server_made or self.is_live
+        of_state = document.server_made or self.phase is Phase.STATE
         if not document.name or (kind is None and of_state):  # the pods of a dump are in the dump
             return False
-        content = dict(document.root if document.root is not None else json_documents.root_of(document))
+        content = dict(document.plain())
         if kind is None:
             has_template = custom_kinds.has_pod_template(content.get("spec"))
             if has_template:
@@ -135,16 +287,12 @@ class Collector:
 
     def _keep_template(self, document: Document) -> None:
         """Keep the metadata, which only a fleet reads; its faults count only there."""
-        if document.kind in self._cluster_wide_templates:
-            document.namespace = ""
-        elif not document.server_made:  # an object that a server returns without a namespace is cluster-wide
-            document.namespace = document.namespace or self.namespace
-        try:
-            found = decode(document, ApiObject)
-        except structure_faults.UNDECODABLE as error:
-            found = [document.fault(structure_faults.decoding_message(error))]
+        found = _decoded(document, ApiObject)
         if isinstance(found, list):
-            self.inputs.misread.extend(found)
+            if self.phase is Phase.STATE:
+                self._reject(found)
+            else:
+                self.inputs.misread.extend(found)
             return
         annotations = found.metadata.annotations or {}
         # Annotations may be long, and most are never read.
@@ -156,15 +304,11 @@ class Collector:
 
     def _decode(self, document: Document, row: ApiKind, wire_type: WireType) -> None:
         """Decode the object, give it the name and namespace that it will have in the cluster, and store it."""
-        is_handwritten = self.strict and not document.server_made and not self.is_live
-        try:
-            found = (is_handwritten and checking.check(document)) or decode(document, wire_type)
-        except structure_faults.UNDECODABLE as error:
-            found = [document.fault(structure_faults.decoding_message(error))]
+        found = (self._is_to_be_checked(document) and _checked(document)) or _decoded(document, wire_type)
         if not document.name and not isinstance(found, list):
             found = [document.fault("expected a name", "metadata.name")]
         if isinstance(found, list):
-            self.faults.extend(found)
+            self._reject(found)
             return
         metadata = found.metadata
         if not metadata.name:
@@ -175,26 +319,50 @@ class Collector:
         found.api_version, found.kind = document.api_version, document.kind
         if not self._is_first(document):
             return
-        if is_handwritten:
+        if self.strict and not document.server_made and self.phase is not Phase.STATE:
             self.inputs.documents[ObjectKey(document.kind, document.namespace, document.name)] = document
         self._store(document, found, row)
 
+    def _is_to_be_checked(self, document: Document) -> bool:
+        """Whether fields and types are checked now; those of a change were checked when it was read."""
+        return self.strict and not document.server_made and self.phase is Phase.BOTH
+
     def _is_first(self, document: Document) -> bool:
         """Whether no earlier object has this identity; in files a second one is a fault."""
+        if self.phase is Phase.APPLYING:
+            return True
+        if self.phase is Phase.STATE and self._is_stored_pod(document):
+            self._n_given_twice += 1
+            return False
         key = f"{document.kind}/{document.namespace}/{document.name}"
-        if not self._files or self._files[-1] != document.file:
-            self._files.append(document.file)
+        if self.phase is Phase.CHANGE:  # kinds that are not decoded may share a name with others
+            key = f"{document.api_version.rpartition('/')[0]}/{key}"
         first = self._places.get(key)
         if first is None:
             line = document.begins if isinstance(document.begins, int) else 0  # counting lines is not worth it yet
-            self._places[key] = (len(self._files) - 1) << 32 | line
+            self._places[key] = self._file_number(document.file) << 32 | line
             return True
-        if self.is_live:
+        if self.phase is Phase.STATE:
+            self._n_given_twice += 1
             return False
         file, line = self._files[first >> 32], first & 0xFFFFFFFF
         where = f"{file}:{line}" if line else file
-        self.faults.append(document.fault(f"the same object is given twice, first in {where}"))
+        if self.phase is Phase.CHANGE:
+            message = f"the same object is changed twice, first in {where}"
+        else:
+            message = f"the same object is given twice, first in {where}; give what runs with --state instead of -f"
+        self.faults.append(document.fault(message))
         return False
+
+    def _file_number(self, name: str) -> int:
+        if not self._files or self._files[-1] != name:
+            self._files.append(name)
+        return len(self._files) - 1
+
+    def _is_stored_pod(self, document: Document) -> bool:
+        """Whether it is a pod that may have been stored with many others, without its place."""
+        is_pod = document.kind == _POD.kind and kinds.handling_of(document.api_version, document.kind).row is _POD
+        return is_pod and f"{document.namespace}/{document.name}" in self.inputs.inventory.names
 
     def _store(self, document: Document, found: Any, row: ApiKind) -> None:
         if row is _POD:
@@ -209,7 +377,23 @@ class Collector:
         try:
             sink(found)
         except InputError as error:  # a sink does not know the place in the file
-            self.faults.extend(f if f.file else document.fault(f.message, f.path) for f in error.faults)
+            self._reject([f if f.file else document.fault(f.message, f.path) for f in error.faults])
+
+
+def _checked(document: Document) -> list[Fault]:
+    """Misspelt fields and values of the wrong type, or why the document is not even JSON."""
+    try:
+        return checking.check(document)
+    except structure_faults.UNDECODABLE as error:
+        return [document.fault(structure_faults.decoding_message(error))]
+
+
+def _decoded(document: Document, wire_type: Any) -> Any:
+    """The object in its wire type, or all faults that prevent it, with reasons why it is not even JSON."""
+    try:
+        return decode(document, wire_type)
+    except structure_faults.UNDECODABLE as error:
+        return [document.fault(structure_faults.decoding_message(error))]
 
 
 @functools.cache
@@ -227,7 +411,7 @@ def decode(document: Document, wire_type: Any) -> Any:
         return msgspec.convert(document.root, wire_type)
     except (msgspec.ValidationError, UnicodeDecodeError):
         pass
-    root = document.root if document.root is not None else json_documents.root_of(document)
+    root = document.plain()
     try:
         return structure_faults.convert(conversion.without_nulls(root), wire_type)
     except InputError as error:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import Fault
+from bayplan.validating import structure_faults
 from bayplan.wire import kinds
 from bayplan.wire.meta import ApiObject
 
@@ -23,7 +24,7 @@ JsonObject = dict[str, Any]
 Lines = dict[int, dict[str, int] | list[int]]
 
 SNIFFED_BYTES = 8192
-MIN_STREAMED_BYTES = 1 << 26
+MIN_STREAMED_BYTES = 1 << 20
 # A list as kubectl writes it, and as an API server does, which names the kind first.
 JSON_LIST_HEAD = re.compile(
     rb'\{\s*(?:"kind":\s*"(\w*List)",\s*)?"apiVersion":\s*"([\w./]*)",\s*(?:"metadata":\s*\{[^{}]*\},\s*)?"items":\s*\['
@@ -139,6 +140,21 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
         """The object's name in messages: `Pod shop/web-1`."""
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.kind} {name}".strip()
+
+    def plain(self) -> JsonObject:
+        """The object as plain values; raises what msgspec raises if the text has a value that cannot be decoded."""
+        if self.root is not None:
+            return self.root
+        root: JsonObject = msgspec.json.decode(self.text)
+        return root
+
+    def is_named(self) -> bool:
+        """Whether the object has a name, rather than the beginning of a generated one."""
+        try:
+            metadata = self.plain().get("metadata")
+        except structure_faults.UNDECODABLE:  # reported when the object is decoded
+            return True
+        return not isinstance(metadata, dict) or bool(metadata.get("name"))
 
     def fault(self, message: str, path: str = "") -> Fault:
         """A fault of the object, with its place in the file."""

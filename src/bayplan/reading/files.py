@@ -28,7 +28,9 @@ from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.reading import json_documents
 from bayplan.reading.collecting import Collector, Inputs, Sink
 from bayplan.reading.documents import SNIFFED_BYTES, Document, Source
+from bayplan.reading.pod_batches import TakePods
 from bayplan.wire.kinds import GroupKind
+from bayplan.wire.pods import Pod
 
 EXTENSIONS = (".json", ".yaml", ".yml")
 STANDARD_INPUT = "-"
@@ -55,8 +57,11 @@ class ReadOptions(msgspec.Struct, frozen=True):
 
     Objects that name no namespace are in `namespace`. If `strict`, misspelt fields are faults, and so is what an API
     server would reject in hand-written objects, given `semantics`. A sink, by kind, receives each object instead of the
-    list in `Inputs`, so that the caller can reduce and drop it at once. `live` is what an API server returned: an
-    object in a file replaces it. `custom_kinds` make pods, beside those that are known anyway.
+    list in `Inputs`, so that the caller can reduce and drop it at once. `custom_kinds` make pods, beside those that are
+    known anyway.
+
+    `state` are the paths of what runs, `live` is what an API server returned: both are read and not validated, and
+    `paths` are then what is about to be applied on them.
     """
 
     paths: Sequence[str] = ()
@@ -67,6 +72,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     stdin: BinaryIO | None = None
     progress: Callable[[ReadProgress], None] | None = None
     sinks: Mapping[GroupKind, Sink] = {}
+    state: Sequence[str] = ()
     live: Iterable[Source] = ()
     custom_kinds: Sequence[CustomKind] = ()
 
@@ -85,23 +91,33 @@ class _ProgressReporter(msgspec.Struct):
 
 def load(options: ReadOptions) -> Inputs:
     """The objects of all files and of the live cluster; raises InputError with everything that is wrong."""
-    found = find_files(options.paths, recursive=options.recursive)
-    files = found.files
+    given, state = (find_files(paths, recursive=options.recursive) for paths in (options.paths, options.state))
     inputs = Inputs(custom_kinds=custom_kinds.table(options.custom_kinds))
     collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks, inputs=inputs)
-    collector.faults.extend(found.faults)
-    collector.inputs.hints.extend(map(str, found.skipped))
+    has_state = bool(options.state or options.live)
+    if has_state and options.paths:
+        collector.begin_change()
+    for found in (given, state):
+        collector.faults.extend(found.faults)
+        collector.inputs.hints.extend(map(str, found.skipped))
+    files = (*given.files, *state.files)
     n_bytes = sum(os.path.getsize(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH202
     reporter = _ProgressReporter(options.progress, n_bytes)
-    for file in files:
-        source = open_source(file, options.stdin or sys.stdin.buffer)
-        if isinstance(source, Fault):
-            collector.add(source)
-        else:
-            _collect(source, collector, reporter)
-    collector.is_live = True
-    for source in options.live:
-        _collect(source, collector, reporter)
+
+    def collect(sources: Iterable[Source | Fault]) -> None:
+        for source in sources:
+            if isinstance(source, Fault):
+                collector.add(source)
+            else:
+                _collect(source, collector, reporter)
+
+    stdin = options.stdin or sys.stdin.buffer
+    collect(open_source(file, stdin) for file in given.files)
+    if has_state:
+        collector.begin_state()
+        collect(open_source(file, stdin) for file in state.files)
+        collect(options.live)
+        collector.end_state()
     if collector.faults:
         raise InputError(collector.faults)
     return collector.inputs
@@ -125,7 +141,16 @@ def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) 
             collector.inputs.hints.append(hint)
             reporter.report(source, hint)
     n_faults = len(collector.faults)
-    for item in documents_of(source):
+
+    def take_pods(pods: list[Pod]) -> bool:
+        taken = collector.add_pods(pods, source)
+        if taken:
+            reporter.n_objects += len(pods)
+            reporter.report(source)
+            source.release(source.position)
+        return taken
+
+    for item in documents_of(source, take_pods):
         collector.add(item)
         reporter.n_objects += 1
         if reporter.n_objects % OBJECTS_PER_PROGRESS_REPORT == 0:
@@ -138,8 +163,8 @@ def _collect(source: Source, collector: Collector, reporter: _ProgressReporter) 
     reporter.bytes_of_earlier_files += source.size
 
 
-def documents_of(source: Source) -> Iterator[Document | Fault]:
-    """Each object of one file in order, and what is wrong with the file."""
+def documents_of(source: Source, take_pods: TakePods | None = None) -> Iterator[Document | Fault]:
+    """Each object of one file in order, but for pods that `take_pods` takes, and what is wrong with the file."""
     if not source.is_json:
         # What reads YAML is imported only for YAML, because PyYAML is slow to import.
         if source.is_yaml_dump:
@@ -151,7 +176,7 @@ def documents_of(source: Source) -> Iterator[Document | Fault]:
 
             yield from yaml_documents.read(source)
         return
-    documents = json_documents.read(source)
+    documents = json_documents.read(source, take_pods)
     for first in itertools.islice(documents, 1):
         yield from (_flow_yaml(source) if isinstance(first, Fault) else []) or [first]
     yield from documents

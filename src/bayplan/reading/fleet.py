@@ -95,7 +95,7 @@ def fleet_of(
     unknown = [fault for workload in pending for fault in _unknown_topologies(workload, index)]
     if unknown:
         raise InputError(unknown)
-    notes = [*inputs.hints, *detected.notes()]
+    notes = [*inputs.hints, *inputs.state_notes(), *detected.notes()]
     return Fleet(index, sorted(pending, key=queue_order), notes, frozenset(not_scheduled))
 
 

@@ -10,7 +10,6 @@ Pods of a dump are decoded at once; other kinds and fields are not known here.
 from __future__ import annotations
 
 import json
-import json.decoder
 import mmap
 import re
 from collections.abc import Callable, Generator, Iterator
@@ -24,8 +23,6 @@ from bayplan.reading.documents import (
     JSON_LIST_HEAD,
     JSON_LIST_TAIL,
     Document,
-    JsonObject,
-    Lines,
     Located,
     Source,
     count_lines,
@@ -33,6 +30,7 @@ from bayplan.reading.documents import (
     is_server_made,
     kind_of_items,
 )
+from bayplan.reading.pod_batches import AS_POD, PodBatches, TakePods
 from bayplan.validating.structure_faults import BYTE_OFFSET, UNDECODABLE, decoding_message
 from bayplan.wire import kinds
 from bayplan.wire.pods import Pod
@@ -40,7 +38,6 @@ from bayplan.wire.pods import Pod
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _BETWEEN_ITEMS = re.compile(rb"[\s,]*")
 _ITEM_SEPARATOR = re.compile(rb"\s*([,\]])")
-_TOKEN = re.compile(r'[\s,:]*([{}\[\]"]|[^\s,:{}\[\]"]+)')
 NOT_AN_OBJECT = "expected an object with apiVersion and kind"
 
 
@@ -68,21 +65,24 @@ class _Top(msgspec.Struct, rename="camel"):
 
 
 _POD_VERSION, _POD_KIND = kinds.KINDS[kinds.POD].api_version, kinds.KINDS[kinds.POD].kind
-_AS_POD = re.compile(rf'\{{\s*"apiVersion":\s*"{_POD_VERSION}",\s*"kind":\s*"{_POD_KIND}",'.encode())
 _decode_pod: Callable[[Any], Pod] = msgspec.json.Decoder(Pod).decode
 _decode_head: Callable[[Any], _Head] = msgspec.json.Decoder(_Head).decode
 _decode_top: Callable[[Any], _Top] = msgspec.json.Decoder(_Top).decode
 _decode_item: Callable[[Any], msgspec.Raw] = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-def read(source: Source) -> Iterator[Document | Fault]:
-    """Each object of the file in order; reading ends at the first syntax error, which is a fault."""
+def read(source: Source, take_pods: TakePods | None = None) -> Iterator[Document | Fault]:
+    """
+    Each object of the file in order; reading ends at the first syntax error, which is a fault.
+
+    Pods of a dump are handed to `take_pods` many at a time, and those that it takes are not among the documents.
+    """
     view, start = memoryview(source.data), source.position
     lines = _LineCounter(source.data, 1)
     while (start := _skip_space(view, start)) < source.size:
         source.n_documents += 1
         head = JSON_LIST_HEAD.match(source.data, start) if source.is_json_dump else None
-        if head is not None and (end := (yield from _dumped_items(source, head, lines))):
+        if head is not None and (end := (yield from _dumped_items(source, head, lines, take_pods))):
             source.position = start = end
             continue
         try:
@@ -104,15 +104,11 @@ def read(source: Source) -> Iterator[Document | Fault]:
 def duplicate_keys(document: Document) -> Iterator[Fault]:
     """A fault for each duplicate key of an object, which JSON decoders accept silently."""
     if _has_duplicates(document.text):
-        for key, first, again in duplicates(document.text.decode(), document.line):
+        from bayplan.reading import json_lines
+
+        for key, first, again in json_lines.duplicates(document.text.decode(), document.line):
             message = f"the key {key} is given twice, first on line {first}"
             yield Fault(message, file=document.file, line=again, subject=document.subject)
-
-
-def root_of(document: Document) -> JsonObject:
-    """The JSON object as plain values."""
-    root: JsonObject = msgspec.json.decode(document.text)
-    return root
 
 
 class _LineCounter:
@@ -148,7 +144,9 @@ def _next_document(view: memoryview, start: int) -> tuple[_Top, int]:
         return _decode_top(view[start:end]), end
 
 
-def _dumped_items(source: Source, head: re.Match[bytes], lines: _LineCounter) -> Generator[Document | Fault, None, int]:
+def _dumped_items(
+    source: Source, head: re.Match[bytes], lines: _LineCounter, take_pods: TakePods | None
+) -> Generator[Document | Fault, None, int]:
     """
     The objects of a dump, found one by one; returns the end of the list, or 0 if it is not as expected.
 
@@ -157,20 +155,26 @@ def _dumped_items(source: Source, head: re.Match[bytes], lines: _LineCounter) ->
     view = memoryview(source.data)
     kind, version = (head[1] or b"List").decode(), head[2].decode()
     offset = _skip_space(view, head.end())
+    gap = bytes(view[head.end() : offset])
+    batches = None if take_pods is None else PodBatches(source.data, gap, take_pods)
     is_end = view[offset] == ord("]")
     while not is_end:
-        text = bytes(view[offset : _end_of_item(view, offset)])
-        if not text.isascii():
-            try:
-                text.decode()
-            except UnicodeDecodeError as error:
-                yield source.encoding_fault(offset + error.start)
-                return source.size
-        separator = _ITEM_SEPARATOR.match(source.data, offset + len(text))
-        if not text or separator is None:
+        text, end = b"", 0 if batches is None else batches.read(offset)
+        if not end:
+            text = bytes(view[offset : _end_of_item(view, offset)])
+            end = offset + len(text)
+            if not text.isascii():
+                try:
+                    text.decode()
+                except UnicodeDecodeError as error:
+                    yield source.encoding_fault(offset + error.start)
+                    return source.size
+        separator = _ITEM_SEPARATOR.match(source.data, end)
+        if end == offset or separator is None:
             return 0
         source.position = lines.passed = separator.start()
-        yield from _item(_document(source.name, lines, offset, text), text, kind, version)
+        if text:
+            yield from _item(_document(source.name, lines, offset, text), text, kind, version)
         is_end = separator[1] == b"]"
         offset = separator.start(1) if is_end else _skip_space(view, separator.end())
     tail = JSON_LIST_TAIL.match(source.data, offset)
@@ -252,14 +256,14 @@ def _document(file: str, lines: _LineCounter, offset: int, text: bytes) -> Docum
 
 def _dumped_pod(file: str, line: Callable[[], int], text: bytes) -> Document | None:
     """The document of a pod in a dump, decoded only once: dumps may hold hundreds of thousands."""
-    if not _AS_POD.match(text):
+    if not AS_POD.match(text):
         return None
     try:
         pod = _decode_pod(text)
     except UNDECODABLE:
         return None
     meta = pod.metadata
-    if not meta.name or not (meta.uid or meta.resource_version) or not pod.status.phase:
+    if not meta.name or not is_dumped(pod):
         return None
     return Document(
         file=file,
@@ -273,6 +277,12 @@ def _dumped_pod(file: str, line: Callable[[], int], text: bytes) -> Document | N
         typed=pod,
         locate=_Locator(text, line).locate,
     )
+
+
+def is_dumped(pod: Pod) -> bool:
+    """Whether an API server wrote the pod, so that there is nothing to check."""
+    meta = pod.metadata
+    return bool(meta.uid or meta.resource_version) and bool(pod.status.phase)
 
 
 def _head(text: bytes) -> _Head | None:
@@ -304,9 +314,11 @@ class _Locator:
 
     def locate(self) -> Located:
         if self._located is None:
+            from bayplan.reading import json_lines  # only messages need it
+
             try:
                 line = self._line if isinstance(self._line, int) else self._line()
-                self._located = locate(self._text.decode(), line)
+                self._located = json_lines.locate(self._text.decode(), line)
             except (ValueError, RecursionError):  # reported when the document is decoded in full
                 self._located = Located({}, {})
         return self._located
@@ -337,70 +349,3 @@ def _syntax_fault(source: Source, error: Exception, start: int) -> Fault:
     place = BYTE_OFFSET.search(str(error))
     offset = start + int(place[1]) if place else source.size
     return source.fault(decoding_message(error), source.line_at(offset))
-
-
-def locate(text: str, line: int) -> Located:
-    """The object in the text, which is valid and starts on `line`, and the lines of its fields."""
-    scan = _Scanner(text, line)
-    root = scan.value()
-    return Located(root, scan.lines)
-
-
-def duplicates(text: str, line: int) -> Iterator[tuple[str, int, int]]:
-    """Each duplicate key of an object, with both lines."""
-    scan = _Scanner(text, line)
-    scan.value()
-    yield from scan.duplicates
-
-
-class _Scanner:
-    """Parses valid JSON and records the line of every key and item."""
-
-    def __init__(self, text: str, line: int) -> None:
-        self._text, self._end, self._line, self._counted = text, 0, line, 0
-        self.lines: Lines = {}
-        self.duplicates: list[tuple[str, int, int]] = []
-
-    def value(self) -> Any:
-        """The next value."""
-        return self._value_of(self._token())
-
-    def _value_of(self, token: str) -> Any:
-        if token == "{":  # noqa: S105
-            return self._object()
-        if token == "[":  # noqa: S105
-            return self._array()
-        return self._string() if token == '"' else json.loads(token)  # noqa: S105
-
-    def _token(self) -> str:
-        found = _TOKEN.match(self._text, self._end)
-        assert found is not None, "the text is valid JSON"
-        self._end = found.end()
-        self._line += self._text.count("\n", self._counted, found.start(1))
-        self._counted = found.start(1)
-        return found[1]
-
-    def _string(self) -> str:
-        value, self._end = json.decoder.scanstring(self._text, self._end)  # type: ignore[attr-defined]
-        return str(value)
-
-    def _object(self) -> dict[str, Any]:
-        value: dict[str, Any] = {}
-        lines: dict[str, int] = {}
-        self.lines[id(value)] = lines
-        while self._token() == '"':
-            key, line = self._string(), self._line
-            if key in value:
-                self.duplicates.append((key, lines[key], line))
-            lines[key] = line
-            value[key] = self.value()
-        return value
-
-    def _array(self) -> list[Any]:
-        value: list[Any] = []
-        lines: list[int] = []
-        self.lines[id(value)] = lines
-        while (token := self._token()) != "]":
-            lines.append(self._line)
-            value.append(self._value_of(token))
-        return value

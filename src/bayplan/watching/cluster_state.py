@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from bayplan import schedule_pod
 from bayplan.enforcing.quota import NO_LIMITS
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
@@ -22,7 +23,6 @@ from bayplan.model import quantities, timestamps
 from bayplan.model.labels import Selector
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload, WorkloadKey
-from bayplan.placing import place_pods
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing.pending_pod import PendingPod, QueueStage
 from bayplan.queueing.scheduling_queue import SchedulingQueue
@@ -233,7 +233,7 @@ class ClusterState:
 
     def assume(self, pending: PendingPod, slot: int) -> None:
         """Count a pod on a node before the API server reports it there."""
-        self.assumed[pending.key] = place_pods.put_on(self.index, pending.workload, slot)
+        self.assumed[pending.key] = schedule_pod.assume(self.index, pending.workload, slot)
         self.queue.assumed(pending)
 
     def forget(self, key: WorkloadKey) -> None:

@@ -14,6 +14,21 @@ class PodTemplateSpec(WireObject):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
+class RollingUpdate(WireObject):
+    """How fast pods are replaced; `partition` is a StatefulSet's."""
+
+    max_surge: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
+    partition: Int32 | None = None
+
+
+class UpdateStrategy(WireObject):
+    """`strategy` of a Deployment, `updateStrategy` of a StatefulSet or DaemonSet."""
+
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
 class ControllerSpec(WireObject):
     """The union of the fields of Deployment, ReplicaSet, StatefulSet, DaemonSet and Job."""
 
@@ -28,6 +43,9 @@ class ControllerSpec(WireObject):
     completion_mode: str = ""
     suspend: bool = False
     paused: bool = False
+    strategy: UpdateStrategy | None = None
+    update_strategy: UpdateStrategy | None = None
+    pod_management_policy: str = ""
 
 
 class ControllerCondition(WireObject):
@@ -36,10 +54,12 @@ class ControllerCondition(WireObject):
 
 
 class ControllerStatus(WireObject):
-    """The progress of a Job; of the other kinds, everything needed is in their pods."""
+    """The progress of a Job, the revisions of a StatefulSet; everything else that is needed is in the pods."""
 
     succeeded: Int32 = 0
     completed_indexes: str = ""
+    current_revision: str = ""
+    update_revision: str = ""
     conditions: list[ControllerCondition] | None = None
 
 

@@ -149,6 +149,7 @@ class PodSpec(WireObject):
 
 class ContainerStatus(WireObject):
     name: str = ""
+    restart_count: Int32 = 0
     allocated_resources: Quantities | None = None
     resources: ResourceRequirements | None = None
 
@@ -157,6 +158,7 @@ class PodCondition(WireObject):
     type: str = ""
     status: str = ""
     reason: str = ""
+    last_transition_time: str | None = None
 
 
 class PodStatus(WireObject):

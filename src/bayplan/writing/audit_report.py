@@ -51,10 +51,7 @@ def finding(result: CheckResult) -> str:
     """The message of a check, with the nodes that it concerns if the check did not pass."""
     if result.verdict not in (FAILED, WARN, UNDECIDED) or not result.nodes:
         return result.message
-    shown = ", ".join(result.nodes[:_MAX_NAMED_NODES])
-    n_more = len(result.nodes) - _MAX_NAMED_NODES
-    more = f" and {n_more} more" if n_more > 0 else ""
-    return f"{result.message} ({shown}{more})"
+    return f"{result.message} ({tables.listed(result.nodes, _MAX_NAMED_NODES)})"
 
 
 def matrix(layout: Layout) -> Table:

@@ -7,7 +7,6 @@ rules.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -44,13 +43,17 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False) ->
     if explanation.fixes:
         lines += ["", "What would make it fit:"]
         lines += [
-            f"{_INDENT}- {fix.change}: fits on {_names_text(fix.fits_on, MAX_NAMES_SHOWN)}" for fix in explanation.fixes
+            f"{_INDENT}- {fix.change}: fits on {tables.listed(fix.fits_on, MAX_NAMES_SHOWN)}"
+            for fix in explanation.fixes
         ]
     return "".join(f"{tables.printable(line)}\n" for line in lines)
 
 
 def _headline(explanation: Explanation) -> str:
     workload, target = explanation.workload, explanation.target
+    if explanation.nominated:
+        victims = tables.listed(explanation.victims, MAX_NAMES_SHOWN)
+        return f"{workload} would preempt {victims} on {explanation.nominated}. Without that: {explanation.message}"
     if not target:
         return explanation.message
     if explanation.noun == CLUSTER:
@@ -128,13 +131,7 @@ def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:
     if failure.term and failure.term not in detail:
         yield f"by {failure.term}"
     if any(peer not in detail for peer in failure.peers):
-        yield f"peers: {_names_text(failure.peers, None if every else MAX_NAMES_SHOWN)}"
-
-
-def _names_text(names: Sequence[str], most: int | None) -> str:
-    kept = list(itertools.islice(names, most))
-    rest = len(names) - len(kept)
-    return ", ".join(kept) + (f" and {rest} more" if rest else "")
+        yield f"peers: {tables.listed(failure.peers, None if every else MAX_NAMES_SHOWN)}"
 
 
 def document(explanation: Explanation, *, current: str = "") -> dict[str, Any]:
@@ -151,7 +148,15 @@ def content(explanation: Explanation) -> dict[str, Any]:
         "verdicts": {verdict.name: _verdict(verdict) for verdict in explanation.targets},
         "fixes": [{"change": fix.change, "fitsOn": list(fix.fits_on)} for fix in explanation.fixes],
         **_groups(explanation),
+        **_preemption(explanation),
     }
+
+
+def _preemption(explanation: Explanation) -> dict[str, Any]:
+    """Fields for pods that would preempt others only."""
+    if not explanation.nominated:
+        return {}
+    return {"nominated": explanation.nominated, "victims": list(explanation.victims)}
 
 
 def _groups(explanation: Explanation) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import html
 from collections.abc import Mapping, Sequence
 
 from bayplan.placing.place_pods import PodPlacement
-from bayplan.writing import tables
+from bayplan.writing import placements, tables
 from bayplan.writing.tables import Table
 
 _STYLE = """
@@ -49,6 +49,12 @@ def rows_page(title: str, content: Table, explanations: Mapping[str, str] | None
     return _document(title, f"<h1>{_safe(title)}</h1>{_table(content.columns, rows)}{texts}")
 
 
+def section(title: str, content: Table) -> str:
+    """A further table of a page, with its heading."""
+    rows = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>\n" for row in content.rows)
+    return f"<h2>{_safe(title)}</h2>{_table(content.columns, rows)}"
+
+
 def _row(placement: PodPlacement, *, explained: bool) -> str:
     workload = placement.workload
     name = _safe(workload.name)
@@ -63,7 +69,7 @@ def _row(placement: PodPlacement, *, explained: bool) -> str:
     return (
         f"<tr><td>{_safe(workload.namespace)}</td><td>{name}</td>{where}"
         f'<td class="number">{workload.priority}</td><td class="number">{score}</td>'
-        f"<td>{_safe(placement.message)}</td></tr>\n"
+        f"<td>{_safe(placements.message_of(placement))}</td></tr>\n"
     )
 
 

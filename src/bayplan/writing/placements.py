@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bayplan.placing.place_bindings import BindingPlacement
 
 _UNSCHEDULABLE_STYLE = "red"
+_MAX_NAMES_SHOWN = 3
 
 
 def table(placements: Sequence[PodPlacement], *, wide: bool = False) -> Table:
@@ -23,10 +24,22 @@ def table(placements: Sequence[PodPlacement], *, wide: bool = False) -> Table:
     for placement in placements:
         workload, target = placement.workload, placement.target
         middle = (str(workload.priority), str(placement.total) if target else "") if wide else ()
-        rows.append((workload.namespace, workload.name, target, *middle, placement.message or "-"))
+        rows.append((workload.namespace, workload.name, target, *middle, message_of(placement) or "-"))
     middle = ("PRIORITY", "SCORE") if wide else ()
     styles = ["" if placement.target else _UNSCHEDULABLE_STYLE for placement in placements]
     return Table(("NAMESPACE", "NAME", "NODE", *middle, "MESSAGE"), rows, styles)
+
+
+def message_of(placement: PodPlacement) -> str:
+    """Why a pod is pending, and what preemption has to do with its placement."""
+    parts = []
+    if placement.preemptor:
+        lost = "; no controller creates it again" if placement.lost else ""
+        parts.append(f"preempted from {placement.preempted_from} by {placement.preemptor}{lost}")
+    if placement.victims:
+        names = tables.listed(placement.victims, _MAX_NAMES_SHOWN)
+        parts.append(f"would preempt {names} on {placement.target or 'its nominated node'}")
+    return ": ".join(part for part in (*parts, placement.message) if part)
 
 
 def document(placements: Sequence[PodPlacement], explanations: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -48,6 +61,10 @@ def _item(placement: PodPlacement, explanation: dict[str, Any] | None) -> dict[s
         "message": placement.message,
         "reasons": placement.reasons,
     }
+    if placement.victims:
+        item["victims"] = list(placement.victims)
+    if placement.preemptor:
+        item |= {"preemptedBy": placement.preemptor, "preemptedFrom": placement.preempted_from, "lost": placement.lost}
     return item if explanation is None else {**item, "explanation": explanation}
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from bayplan.controllers import deployments, finding_rollouts
 from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
-from bayplan.controllers.desired_state import INDEX_KEY, ObjectKey
+from bayplan.controllers.desired_state import DELETION_COST, INDEX_KEY, ObjectKey
 from bayplan.controllers.pod_admission import PodAdmission
 from bayplan.controllers.pod_injection import INJECTION_ANNOTATIONS
 from bayplan.errors import Fault, InputError
@@ -32,7 +33,8 @@ from bayplan.writing.name_hashing import Encoded, Renaming
 EXCLUDED_KINDS = frozenset(row.kind for row in kinds.having(kinds.Trait.CONFIDENTIAL))
 _READ_PREFIXES = ("bayplan.io/", "propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
 _READ_ANNOTATIONS = frozenset({
-    BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE, IS_DEFAULT_CLASS, INDEX_KEY, APPLIED_PLACEMENT,
+    BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE, IS_DEFAULT_CLASS, INDEX_KEY, APPLIED_PLACEMENT, DELETION_COST,
+    deployments.DESIRED, deployments.MAX_REPLICAS, deployments.REVISION, finding_rollouts.GENERATION,
     "kubernetes.io/config.mirror", "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/machine",
     "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name", *INJECTION_ANNOTATIONS,
 })  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from bayplan.auditing.workload_groups import Workloads, by_namespace
 from bayplan.auditing.workload_loss import Loss, StrandedPod, missing_text
 from bayplan.explaining.shortages import Amounts
 from bayplan.model import quantities
+from bayplan.writing import tables
 from bayplan.writing.tables import Table
 
 _MAX_EVENTS_SHOWN = 10
@@ -72,7 +73,7 @@ def levels_table(survival: Survival) -> Table:
             one.level,
             str(one.n_domains),
             _tolerated(one) or "-",
-            _names_text(one.single_points) or "-",
+            tables.listed(one.single_points, _MAX_NAMES_SHOWN) or "-",
             "-" if one.weak_workloads is None else f"{one.weak_workloads} of {one.n_workloads}",
             "-" if one.displaced is None else str(one.displaced),
             stranded,
@@ -121,16 +122,11 @@ def _affected(blast: Blast) -> str:
     return ", ".join(f"{n} {word}" for n, word in parts if n) or "unaffected"
 
 
-def _names_text(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMES_SHOWN} more" if len(names) > _MAX_NAMES_SHOWN else ""
-    return ", ".join(names[:_MAX_NAMES_SHOWN]) + more
-
-
 def sentence(one: LevelSummary) -> str:
     """The level in one sentence, for formats without tables."""
     parts = []
     if one.tolerance is not None:
-        points = f" (single points {_names_text(one.single_points)})" if one.single_points else ""
+        points = f" (single points {tables.listed(one.single_points, _MAX_NAMES_SHOWN)})" if one.single_points else ""
         parts.append(f"the control plane tolerates {_tolerated(one)}{points}")
     if one.weak_workloads is not None:
         parts.append(f"{one.weak_workloads} of {one.n_workloads} groups of replicas are at risk")

@@ -89,6 +89,13 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
+def listed(names: Sequence[str], most: int | None) -> str:
+    """`a, b and 3 more`: the first names, all of them if `most` is None."""
+    kept = names[:most]
+    more = len(names) - len(kept)
+    return ", ".join(kept) + (f" and {more} more" if more else "")
+
+
 def name_of(workload: Workload) -> str:
     """A pod, or the resource that a binding propagates, as `kind/name`."""
     binding = workload.binding

@@ -40,7 +40,7 @@ def _row(
         rule(violation),
         violation.domain or f"no {violation.topology_key}",
         _violated_by(violation),
-        _listed(evicted) or "none",
+        tables.listed(evicted, _MAX_NAMES_SHOWN) or "none",
         duration(settings.grace(violation.rule_type)) if evicted and settings else "-",
         "; ".join(_reasons(verdict.outcomes)) or "-",
     )
@@ -59,8 +59,12 @@ def rule(violation: Violation) -> str:
 
 def _violated_by(violation: Violation) -> str:
     if violation.rule_type is RuleType.ANTI_AFFINITY:
-        return _listed(violation.peers)
-    return f"peers only in other domains: {_listed(violation.peers)}" if violation.peers else "no peer"
+        return tables.listed(violation.peers, _MAX_NAMES_SHOWN)
+    return (
+        f"peers only in other domains: {tables.listed(violation.peers, _MAX_NAMES_SHOWN)}"
+        if violation.peers
+        else "no peer"
+    )
 
 
 def _reasons(outcomes: Sequence[EnforcementOutcome]) -> list[str]:
@@ -71,14 +75,10 @@ def _reasons(outcomes: Sequence[EnforcementOutcome]) -> list[str]:
             spared.setdefault(outcome.spared, []).append(outcome.victim)
     evicted = dict.fromkeys(outcome.why for outcome in outcomes if not outcome.spared)
     kept = (
-        f"{_listed(names)} {'is' if len(names) == 1 else 'are'} not evicted: {why}" for why, names in spared.items()
+        f"{tables.listed(names, _MAX_NAMES_SHOWN)} {'is' if len(names) == 1 else 'are'} not evicted: {why}"
+        for why, names in spared.items()
     )
     return [*evicted, *kept]
-
-
-def _listed(names: Sequence[WorkloadKey]) -> str:
-    more = f" and {len(names) - _MAX_NAMES_SHOWN} more" if len(names) > _MAX_NAMES_SHOWN else ""
-    return ", ".join(names[:_MAX_NAMES_SHOWN]) + more
 
 
 def duration(seconds: float) -> str:

@@ -1,5 +1,5 @@
 """
-One decision of the running scheduler: the node for a pod, with room left for nominated pods.
+One decision of a scheduler with a queue: the node for a pod, with room left for nominated pods.
 
 It is the decision of `schedule_pod`; only the nominations are added here.
 """

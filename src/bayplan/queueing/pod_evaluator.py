@@ -10,40 +10,43 @@ import itertools
 from collections.abc import Mapping
 
 from bayplan.engine import filtering
-from bayplan.engine.engine import Engine
+from bayplan.engine.engine import EngineOf
 from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.pod_table import FREE_ROW
-from bayplan.live import deciding
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import preemption
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
+from bayplan.queueing import deciding
 from bayplan.queueing.nominations import Nominations
 from bayplan.queueing.pending_pod import PendingPod
 
 MAX_NOMINATED_PODS_SEARCHED = 4  # per evaluation of an equivalence class, to keep it short
 
-Engines = Mapping[str, Engine]  # by scheduler name
-
 
 class PodEvaluator:
     """The `Evaluator` of the scheduling queue, by the engines of the profiles."""
 
-    def __init__(self, engines: Engines, budgets: DisruptionBudgets) -> None:
-        self._engines = engines
+    def __init__(self, engine_of: EngineOf, budgets: DisruptionBudgets, *, preempts: bool = True) -> None:
+        self._engine_of = engine_of
         self._budgets = budgets
+        self._preempts = preempts
 
     def fits(self, workload: Workload, nominations: Nominations) -> bool:
-        return deciding.choose(workload, self._engine(workload), nominations).slot >= 0
+        return deciding.choose(workload, self._engine_of(workload), nominations).slot >= 0
 
     def verdicts(self, workload: Workload) -> Verdicts:
-        return filtering.run(workload, self._engine(workload))
+        return filtering.run(workload, self._engine_of(workload))
 
     def pod_helped_by_preemption(
         self, equivalent: Mapping[WorkloadKey, PendingPod], nominations: Nominations
     ) -> PendingPod | None:
         sample = next(iter(equivalent.values())).workload
-        if not sample.preempts or not _has_lower_priority_pod(sample, self._engine(sample).index):
+        if (
+            not self._preempts
+            or not sample.preempts
+            or not has_lower_priority_pod(sample, self._engine_of(sample).index)
+        ):
             return None
         # Pods without a nomination all have the same answer. Of the nominated ones a few are enough for one evaluation.
         without = (pending for key, pending in equivalent.items() if not nominations.target_of(key))
@@ -55,15 +58,18 @@ class PodEvaluator:
 
     def _has_new_victims(self, workload: Workload, nominations: Nominations) -> bool:
         """Whether the pod would preempt pods that are not its victims yet."""
-        engine = self._engine(workload)
+        engine = self._engine_of(workload)
         found = preemption.preempt(workload, engine, self._budgets, nominations.all())
-        victims = {engine.index.records[key].workload.uid for key in found.victims}
+        victims = {evicted_id(engine.index.records[key].workload) for key in found.victims}
         return bool(found.target) and not victims <= nominations.victims_of(workload.key)
 
-    def _engine(self, workload: Workload) -> Engine:
-        return self._engines[workload.scheduler_name]
+
+def evicted_id(victim: Workload) -> str:
+    """What identifies a victim, so that it is not evicted twice: hand-written pods have no uid."""
+    return victim.uid or victim.key
 
 
-def _has_lower_priority_pod(workload: Workload, index: PlacementIndex) -> bool:
+def has_lower_priority_pod(workload: Workload, index: PlacementIndex) -> bool:
+    """Whether there is any pod that this one might preempt."""
     pod_table = index.pod_table
     return bool(((pod_table.slot != FREE_ROW) & (pod_table.priority < workload.priority)).any())

@@ -1,0 +1,165 @@
+"""
+Step through the rollouts of a change until they are complete or nothing moves any more.
+
+In each step every controller acts until it waits, the scheduler places what is pending, deleted pods leave, the
+scheduler places what their leaving allows, and pods that got a node become ready. Knows nothing of clocks or files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from bayplan.controllers.desired_state import PodEntry
+from bayplan.controllers.rollouts import Rollout, RolloutActions
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping import pods, storage
+from bayplan.mapping.pods import SpreadContext
+from bayplan.model.workloads import WorkloadKey
+from bayplan.placing.pod_scheduler import PodScheduler
+from bayplan.placing.rollout_history import RolloutHistory, RolloutResult
+from bayplan.wire.pods import Pod
+
+ENDLESS = "it did not come to an end within {} steps"
+# A step makes at least one pod leave, come or become ready; more steps than this mean that pods preempt each other.
+STEPS_PER_POD, SPARE_STEPS = 4, 16
+Admit = Callable[[Pod], Pod | str]
+
+
+class Stepper(msgspec.Struct, eq=False):
+    """
+    Drives rollouts. `admit` returns the pod as an API server admits it, or why the pod is refused.
+
+    The scheduler holds all pending pods of the state; others are placed with those of the rollouts.
+    """
+
+    rollouts: Sequence[Rollout]
+    scheduler: PodScheduler
+    index: PlacementIndex
+    context: SpreadContext
+    default_class: str = ""
+    admit: Admit = lambda pod: pod
+    _n_evictions: int = 0
+
+    def run(self, *, progress: Callable[[int], None] = lambda _: None) -> list[RolloutResult]:
+        """Step until nothing changes; `progress` receives the number of each step."""
+        histories = [RolloutHistory(rollout) for rollout in self.rollouts]
+        number, limit, is_moving = 0, SPARE_STEPS, True
+        while is_moving and number < limit:
+            number += 1
+            progress(number)
+            is_moving = self._step(histories, number)
+            limit = max(limit, SPARE_STEPS + STEPS_PER_POD * sum(len(rollout.pods) for rollout in self.rollouts))
+        why = ENDLESS.format(number) if is_moving else ""
+        return [
+            history.result(is_complete=not is_moving and history.rollout.is_complete(), why=why)
+            for history in histories
+        ]
+
+    def end_state(self) -> list[RolloutResult]:
+        """
+        Place all that comes after all that goes is gone: whether the end fits, not whether the rollout gets there.
+
+        The controllers act as if every pod became ready at once. A result is complete if every pod has a node.
+        """
+        histories = [RolloutHistory(rollout) for rollout in self.rollouts]
+        for history in histories:
+            history.begin(1)
+            self._settle(history)
+        self._schedule(histories)
+        results = []
+        for history in histories:
+            history.end(self.scheduler.placements)
+            is_placed = all(pod.assigned for pod in history.rollout.pods.values() if pod.active)
+            results.append(history.result(is_complete=is_placed and not history.refused))
+        return results
+
+    def _step(self, histories: Sequence[RolloutHistory], number: int) -> bool:
+        """Whether anything changed."""
+        for history in histories:
+            history.begin(number)
+            self._act(history)
+        self._schedule(histories)
+        # A pod is bound within milliseconds of its creation, while a deleted one takes seconds to leave.
+        leaving = [(h, pod.name) for h in histories for pod in h.rollout.pods.values() if pod.terminating]
+        for history, name in leaving:
+            self._remove(history, name)
+        if leaving:
+            self._schedule(histories)
+        for history in histories:
+            history.become_ready()
+            history.end(self.scheduler.placements)
+        return any(history.acted for history in histories)
+
+    def _act(self, history: RolloutHistory) -> None:
+        """Let the controller act until it waits. A refused pod is tried again in the next step."""
+        while actions := history.rollout.sync():
+            for name in actions.deleted:
+                entry = history.rollout.pods[name]
+                if entry.assigned and entry.active:
+                    history.delete(name)
+                    self._mark_terminating(history.key_of(name))
+                else:
+                    self._remove(history, name)
+            history.acted = history.acted or actions.acts
+            if not self._create(history, actions):
+                return
+
+    def _settle(self, history: RolloutHistory) -> None:
+        """Bring the controller to its end at once; then the pods that it created are pending."""
+        before, created = dict(history.rollout.pods), dict[str, PodEntry]()
+        while True:
+            for name, entry in history.rollout.pods.items():
+                if not entry.ready and entry.active:
+                    history.rollout.pods[name] = msgspec.structs.replace(entry, ready=True, phase=2)
+            actions = history.rollout.sync()
+            for name in [*actions.deleted, *(pod.name for pod in history.rollout.pods.values() if pod.terminating)]:
+                if name in history.rollout.pods:
+                    self._remove(history, name)
+                before.pop(name, None)
+                created.pop(name, None)
+            if not actions or not self._create(history, actions):
+                break
+            created.update((entry.name, entry) for _, entry in actions.created)
+        history.rollout.pods.update({name: entry for name, entry in before.items() if name in history.rollout.pods})
+        history.rollout.pods.update({name: entry for name, entry in created.items() if name in history.rollout.pods})
+
+    def _create(self, history: RolloutHistory, actions: RolloutActions) -> bool:
+        """Create the pods, up to one that is refused; whether all were created."""
+        for replica_set in actions.replica_sets:
+            self.context.add_controller(replica_set)
+        for written in actions.claims:
+            claim = storage.claim_of(written, self.default_class)
+            self.index.set_claim(claim.key, claim)
+        for pod, entry in actions.created:
+            admitted = self.admit(pod)
+            if isinstance(admitted, str):
+                history.refuse(f"{entry.name}: {admitted}")
+                return False
+            history.add(entry)
+            self.scheduler.add(pods.workload_of(admitted, self.context))
+        return True
+
+    def _schedule(self, histories: Sequence[RolloutHistory]) -> None:
+        self.scheduler.schedule()
+        for eviction in self.scheduler.evictions[self._n_evictions :]:
+            victim = eviction.victim
+            for history in histories:
+                if victim.namespace == history.rollout.key.namespace and victim.name in history.rollout.pods:
+                    # The scheduler has the pod that comes back already, under the same name.
+                    history.evict(victim.name, is_recreated=eviction.is_recreated)
+        self._n_evictions = len(self.scheduler.evictions)
+        for history in histories:
+            history.assign(self.scheduler.placements)
+
+    def _remove(self, history: RolloutHistory, name: str) -> None:
+        entry = history.rollout.pods[name]
+        history.remove(name)
+        if entry.active or entry.terminating:  # a finished pod takes no room, so neither knows it
+            self.scheduler.remove(history.key_of(name))
+
+    def _mark_terminating(self, key: WorkloadKey) -> None:
+        placed = self.index.records.get(key)
+        if placed is not None:
+            self.index.replace(msgspec.structs.replace(placed.workload, terminating=True))

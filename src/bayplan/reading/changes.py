@@ -1,0 +1,122 @@
+"""
+Objects that are about to be applied on a state, held until the state is read.
+
+An object that the state has is merged with it, as `kubectl apply` does, and checked against what an API server refuses
+to change. Does not know files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from bayplan.controllers import applying
+from bayplan.controllers.desired_state import ObjectKey
+from bayplan.errors import Fault
+from bayplan.reading import checking
+from bayplan.reading.documents import Document, JsonObject
+from bayplan.validating import canonical_form, structure_faults, updates
+from bayplan.wire import kinds
+from bayplan.wire.kinds import ApiKind, KindHandling, Trait
+
+_TEMPLATE_TYPE = "PodTemplateSpec"
+Identity = tuple[str, ObjectKey]  # the API group tells kinds of the same name apart
+
+
+class HeldChange(msgspec.Struct, eq=False):
+    """An object to apply, and the document of the state's object with its identity, if there is one."""
+
+    document: Document
+    handling: KindHandling
+    current: Document | None = None
+
+
+class HeldChanges(msgspec.Struct, eq=False):
+    """The objects to apply, by identity; `unnamed` are those whose name the server will generate."""
+
+    held: dict[Identity, HeldChange] = msgspec.field(default_factory=dict)
+    unnamed: list[HeldChange] = msgspec.field(default_factory=list)
+
+    def hold(self, document: Document, handling: KindHandling) -> None:
+        """Hold one object until the state is read."""
+        held = HeldChange(document, handling)
+        if document.is_named():
+            self.held[identity_of(document)] = held
+        else:
+            self.unnamed.append(held)
+
+    def take(self, document: Document) -> bool:
+        """Whether an object of the state is one that the change replaces; it is kept to be merged."""
+        held = self.held.get(identity_of(document))
+        if held is None:
+            return False
+        held.current = held.current or document
+        return True
+
+    def pods(self) -> set[str]:
+        """The pods that the change replaces, as namespace/name."""
+        return {f"{key.namespace}/{key.name}" for group, key in self.held if (group, key.kind) == kinds.POD}
+
+    def objects(self) -> Iterator[HeldChange]:
+        """Every object to apply, in the order given but for those without a name, which are last."""
+        yield from self.held.values()
+        yield from self.unnamed
+
+
+def identity_of(document: Document) -> Identity:
+    """What no two objects of a cluster share."""
+    key = ObjectKey(document.kind, document.namespace, document.name)
+    return document.api_version.rpartition("/")[0], key
+
+
+def merge(held: HeldChange) -> list[Fault]:
+    """
+    Replace the held document's content by the merged object.
+
+    Returns what an API server refuses in the change; the document then keeps its content.
+    """
+    assert held.current is not None, "only an object that the state has is merged"
+    document, row = held.document, held.handling.row
+    try:
+        manifest, current = document.plain(), held.current.plain()
+    except structure_faults.UNDECODABLE as error:  # in a field that is not read
+        return [document.fault(structure_faults.decoding_message(error))]
+    uids = [_uid(root) for root in (manifest, current)]
+    if all(uids) and uids[0] != uids[1]:
+        message = f"expected {uids[1]}, the uid of this object in the state, got {uids[0]}: it is of another cluster"
+        return [document.fault(message, "metadata.uid")]
+    is_own = row is not None and not row.is_karmada
+    if row is None or Trait.TARGET not in row.traits:  # a manifest cannot set a status; but nodes may be tried out
+        manifest = {key: value for key, value in manifest.items() if key != "status"}
+    types = checking.field_table() if is_own else {}
+    merged = applying.applied(current, manifest, types, document.kind)
+    causes = updates.validate_update(document.kind, current, merged, types) if is_own else []
+    if not causes:
+        document.root, document.text, document.typed = merged, b"", None
+    return [document.fault(cause.message, cause.field) for cause in causes]
+
+
+def _uid(root: JsonObject) -> str:
+    metadata = root.get("metadata")
+    uid = metadata.get("uid") if isinstance(metadata, dict) else None
+    return uid if isinstance(uid, str) else ""
+
+
+def is_rolled_out(held: HeldChange, row: ApiKind) -> bool:
+    """Whether the merged controller has another pod template than the one in the state."""
+    if not row.pod_path or held.current is None:
+        return False
+    types = checking.field_table()
+    old, new = (
+        canonical_form.canonical(_at(one.plain(), row.pod_path), _TEMPLATE_TYPE, types)
+        for one in (held.current, held.document)
+    )
+    return bool(old != new)
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

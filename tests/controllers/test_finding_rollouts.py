@@ -1,0 +1,82 @@
+"""Which controllers of a change are rolled out, with which pods, and which of these are old."""
+
+import pytest
+
+from bayplan.controllers import finding_rollouts
+from bayplan.errors import InputError
+from rollout_scenes import controller, daemons, deployed, inputs_of, node, pod_of, stateful
+
+NODES = [node(name) for name in "abc"]
+
+
+def found(state, *change):
+    return finding_rollouts.rollouts_of(inputs_of([*NODES, *state], *change), set())
+
+
+def test_only_controllers_that_existed_before_are_rolled_out():
+    other = controller("Deployment", name="other")
+    state = [*deployed(controller("Deployment"), *"abc"), other]
+    new = controller("StatefulSet", name="new")
+    rollouts = found(state, controller("Deployment", image="web:2"), new)
+    assert [tuple(rollout.key) for rollout in rollouts] == [("Deployment", "shop", "web")]
+
+
+def test_their_pods_are_not_created_twice():
+    inputs = inputs_of([*NODES, *deployed(controller("Deployment"), "a")], controller("Deployment", image="web:2"))
+    keys = finding_rollouts.changed_controllers(inputs)
+    assert keys == {("Deployment", "shop", "web"), ("ReplicaSet", "shop", "web-old")}
+
+
+def test_a_changed_template_has_no_replica_set_yet():
+    (rollout,) = found(deployed(controller("Deployment"), *"abc"), controller("Deployment", image="web:2"))
+    assert (rollout.present, sorted(rollout.sets), sorted(rollout.pods)) == (
+        "", ["web-old"], ["web-old-0", "web-old-1", "web-old-2"],
+    )  # fmt: skip
+
+
+def test_a_template_that_stays_has_the_replica_set_of_the_revision():
+    first, second = controller("Deployment"), controller("Deployment")
+    state = [*deployed(first, "a"), deployed(second, hashed="new", revision="2")[1]]
+    first["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "2"
+    change = controller("Deployment", replicas=2, annotations={"deployment.kubernetes.io/revision": "2"})
+    assert found(state, change)[0].present == "web-new"
+
+
+def test_a_change_that_the_wire_does_not_show_needs_a_new_replica_set():
+    """Only the raw templates differ, say in an environment variable."""
+    inputs = inputs_of([*NODES, *deployed(controller("Deployment"), "a")], controller("Deployment", replicas=1))
+    inputs.rolled_out.add(("Deployment", "shop", "web"))
+    (rollout,) = finding_rollouts.rollouts_of(inputs, set())
+    assert rollout.present == ""
+
+
+@pytest.mark.parametrize("image, is_updated", [("web:1", True), ("web:2", False)])
+def test_pods_of_a_stateful_set_are_old_if_the_template_changed(image, is_updated):
+    (rollout,) = found(stateful(controller("StatefulSet"), *"ab"), controller("StatefulSet", 4, image=image))
+    revisions = {pod.revision == rollout.state.update_revision for pod in rollout.pods.values()}
+    assert revisions == {is_updated}
+
+
+@pytest.mark.parametrize("image, is_updated", [("web:1", True), ("web:2", False)])
+def test_pods_of_a_daemon_set_are_old_if_the_template_changed(image, is_updated):
+    new = controller("DaemonSet", image=image, annotations={"note": "new"})
+    (rollout,) = found(daemons(controller("DaemonSet"), *"ab"), new)
+    assert {rollout.state.is_updated(pod) for pod in rollout.pods.values()} == {is_updated}
+
+
+def test_an_update_of_a_daemon_set_that_is_under_way_goes_on():
+    old = controller("DaemonSet", annotations={finding_rollouts.GENERATION: "2"})
+    new = controller("DaemonSet", annotations={finding_rollouts.GENERATION: "2", "note": "new"})
+    pods = [
+        pod_of(old, f"web-{place}", place, labels={"pod-template-generation": n, "controller-revision-hash": f"h{n}"})
+        for place, n in (("a", "1"), ("b", "2"))
+    ]
+    (rollout,) = found([old, *pods], new)
+    assert [rollout.state.is_updated(pod) for pod in rollout.pods.values()] == [False, True]
+    assert rollout.state.revision == "h2"
+
+
+@pytest.mark.parametrize("kind, spec", [("Deployment", {"replicas": 2_000_000}), ("Job", {"parallelism": 2_000_000})])
+def test_more_pods_than_any_cluster_supports_are_a_fault(kind, spec):
+    with pytest.raises(InputError, match="expected at most 1,000,000 pods to be made from controllers in all"):
+        found([controller(kind)], controller(kind, **spec))

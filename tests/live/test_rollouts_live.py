@@ -1,0 +1,111 @@
+"""
+Random updates on a real API server with kube-controller-manager and `bayplan run`, predicted from a dump taken before.
+
+`make rollouts-live` runs all thirty and records them; here are a few of them.
+"""
+
+import copy
+import json
+import os
+import pathlib
+import random
+
+import pytest
+
+from live import bayplan_running
+from live.kubelets import Kubelets
+from live.random_updates import Update, is_complete
+from rollout_scenes import stepper
+
+N_UPDATES = int(os.environ.get("BAYPLAN_ROLLOUTS", "4"))
+RECORD = os.environ.get("BAYPLAN_ROLLOUTS_RECORD", "")
+MISSES_ALLOWED = 0.1  # of the nodes; whether a rollout completes is never missed
+CONTROLLERS = ("deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller")
+STATE = (
+    "nodes", "pods", "apps/v1/deployments", "apps/v1/replicasets", "apps/v1/statefulsets", "apps/v1/daemonsets",
+)  # fmt: skip
+KIND_OF = {
+    "nodes": ("v1", "Node"), "pods": ("v1", "Pod"), "apps/v1/deployments": ("apps/v1", "Deployment"),
+    "apps/v1/replicasets": ("apps/v1", "ReplicaSet"), "apps/v1/statefulsets": ("apps/v1", "StatefulSet"),
+    "apps/v1/daemonsets": ("apps/v1", "DaemonSet"),
+}  # fmt: skip
+
+
+@pytest.mark.timeout(60 + 60 * N_UPDATES)
+async def test_rollouts_end_as_predicted(kube_server, admin):
+    kube_server.start_controller_manager(*CONTROLLERS)
+    bayplan_running.process(kube_server, "--no-leader-elect")
+    outcomes = []
+    for number in range(N_UPDATES):
+        outcomes.append(await predicted_and_seen(Update(random.Random(f"update {number}"), number), admin))
+        outcomes[-1]["update"] = number
+        await clear(admin)
+    if RECORD:
+        record(outcomes)
+    wrong = [one for one in outcomes if one["predicted"]["complete"] != one["seen"]["complete"]]
+    elsewhere = [one for one in outcomes if one["predicted"]["nodes"] != one["seen"]["nodes"]]
+    assert not wrong
+    assert len(elsewhere) <= MISSES_ALLOWED * len(outcomes), elsewhere
+
+
+async def predicted_and_seen(update, admin):
+    """How the update was predicted to end, and how it ended."""
+    await admin.create_all(update.nodes)
+    await admin.create_all(update.others)
+    await admin.create(update.workload)
+    kubelets = Kubelets(admin)
+    await kubelets.settle()
+    state = [
+        {"apiVersion": KIND_OF[resource][0], "kind": KIND_OF[resource][1], **one}
+        for resource in STATE
+        for one in await admin.items(resource)
+    ]
+    live = next(one for one in state if one["kind"] == update.kind)
+    before = {"complete": is_complete(live), "nodes": nodes_of(one for one in state if one["kind"] == "Pod")}
+    changed = await admin.patch(update.resource, "web", {"spec": update.change}, "default", dryRun="All")
+    predicted = prediction(state, {"apiVersion": "apps/v1", "kind": update.kind, **changed})
+    await admin.patch(update.resource, "web", {"spec": update.change}, "default")
+    await kubelets.settle()
+    ended = {"kind": update.kind, **await admin.get(update.resource, "web", "default")}
+    seen = {"complete": is_complete(ended), "nodes": nodes_of(await admin.items("pods"))}
+    return {"kind": update.kind, "before": before, "predicted": predicted, "seen": seen}
+
+
+async def clear(admin):
+    """Delete everything, what controllers would recreate after its controller."""
+    for resources in (("apps/v1/deployments", "apps/v1/statefulsets", "apps/v1/daemonsets"), ("apps/v1/replicasets",)):
+        for resource in resources:
+            await admin.delete_all(resource, "default")
+        await Kubelets(admin).settle()
+    for resource in ("pods", "apps/v1/controllerrevisions"):
+        await admin.delete_all(resource, "default")
+    await admin.delete_all("nodes")
+    await Kubelets(admin).settle()
+
+
+def prediction(state, changed):
+    """How the rollout of the changed workload ends on this state."""
+    steps = stepper(copy.deepcopy(state), changed)
+    (result,) = steps.run()
+    where = sorted(pod.node if pod.assigned else "" for pod in steps.rollouts[0].pods.values())
+    return {"complete": result.is_complete, "nodes": where, "steps": len(result.steps), "why": result.why}
+
+
+def nodes_of(pods):
+    """The nodes of the workload's pods, sorted; "" for a pending one."""
+    return sorted(
+        pod["spec"].get("nodeName", "") for pod in pods if pod["metadata"].get("labels", {}).get("app") == "web"
+    )
+
+
+def record(outcomes):
+    """Write how all of them were predicted to end, and ended."""
+    content = {
+        "updates": len(outcomes),
+        "completed": sum(one["seen"]["complete"] for one in outcomes),
+        "stuck": sum(not one["seen"]["complete"] for one in outcomes),
+        "ended_as_predicted": sum(one["predicted"]["complete"] == one["seen"]["complete"] for one in outcomes),
+        "nodes_as_predicted": sum(one["predicted"]["nodes"] == one["seen"]["nodes"] for one in outcomes),
+        "outcomes": outcomes,
+    }
+    pathlib.Path(RECORD).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
