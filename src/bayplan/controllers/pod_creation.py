@@ -180,9 +180,11 @@ class _PodFactory(msgspec.Struct, eq=False):
     def custom_objects(self) -> None:
         """The pods of custom objects that are new; of one that runs already it is not known how it replaces pods."""
         unread = self.created.not_judged_objects
-        unread.extend((key, NUMBER_NOT_KNOWN) for key in self.inputs.unread_objects)
         running = {key_of(one): one for one in self.inputs.custom_objects if one.of_state}
         replaced: dict[ObjectKey, Any] = {**self.inputs.replaced, **running}
+        for written in self.inputs.unread_objects:
+            if not custom_kinds.has_the_same_spec(written, replaced.get(key_of(written))):
+                unread.append((key_of(written), NUMBER_NOT_KNOWN))
         for written in self.inputs.custom_objects:
             self.root = key = key_of(written)
             if written.of_state or self.roots.has_made(key, self.inputs):
