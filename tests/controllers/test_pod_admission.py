@@ -131,6 +131,14 @@ def test_a_namespace_that_does_not_exist(load):
     assert messages(load(deployment(), complete=True, unlisted=["Namespace"])) == []
 
 
+def test_a_namespace_that_is_being_deleted(load):
+    going = namespace()
+    going["metadata"]["deletionTimestamp"] = "2026-11-18T07:00:00Z"
+    assert messages(load(going, pod())) == [
+        'pods "web" is forbidden: unable to create new content in namespace shop because it is being terminated'
+    ]
+
+
 @pytest.mark.parametrize("made", [pod, deployment, lambda **spec: stored(pod(**spec))])
 def test_resource_claims_are_not_judged(load, made):
     found = load(made(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}]))

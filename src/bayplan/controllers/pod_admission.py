@@ -78,6 +78,9 @@ class PodAdmission:
         namespace, name = pod.metadata.namespace, pod.metadata.name
         if namespace not in self._namespaces and self._state.knows_all("Namespace"):
             return AdmittedPod(pod, refused=f'namespaces "{namespace}" not found')
+        if namespace in self._namespaces and self._namespaces[namespace].metadata.deletion_timestamp is not None:
+            terminated = f"unable to create new content in namespace {namespace} because it is being terminated"
+            return AdmittedPod(pod, refused=f'pods "{name}" is forbidden: {terminated}')
         found = self._complete(namespace, pod.spec)
         pod = msgspec.structs.replace(pod, spec=found.spec)
         if found.invalid:
