@@ -60,8 +60,8 @@ def create_missing_pods(
 
     `admission` has admitted the pods that come first, and admits the created ones in order; `load` is what autoscalers
     of custom objects assume. `except_for` are controllers whose pods are created step by step, with their ReplicaSets.
-    `progress` receives the number of pods now and then. Raises InputError instead of creating more pods than any
-    cluster supports.
+    `progress` receives the number of pods now and then. Raises InputError if objects of the change own each
+    other, and instead of creating more pods than any cluster supports.
     """
     factory = _PodFactory(
         inputs,
@@ -73,6 +73,7 @@ def create_missing_pods(
         roots=Roots(inputs),
         autoscalers=Autoscalers(inputs.autoscalers, load),
     )
+    factory.created.notes += factory.roots.check(inputs)
     creators: dict[str, Callable[[Any], None]] = {
         "DaemonSet": factory.daemon_set,
         "ReplicaSet": factory.replicas,  # ReplicaSets adopt pods without an owner before Deployments do
@@ -130,6 +131,8 @@ class _PodFactory(msgspec.Struct, eq=False):
         n_active = sum(member.active for members in found.values() for member in members)
         # A paused Deployment scales its ReplicaSets but does not create the first one.
         if deployment.spec.paused and not n_active:
+            name = f"{deployment.metadata.namespace}/{deployment.metadata.name}"
+            self.created.notes.append(f"Deployment {name} is paused: no pods are created for it")
             return
         n_missing = n_replicas(deployment) - n_active
         self._check_limit(deployment, n_missing)
