@@ -55,6 +55,14 @@ class Loader:
         self._path.write_text("\n".join(map(json.dumps, objects)))
         return cluster.read(ReadOptions([str(self._path)]))
 
+    def on_state(self, state, *change):
+        """The change, applied on what runs."""
+        folder = self._path.parent
+        for name, objects in (("state.json", state), ("change.json", change)):
+            (folder / name).write_text("\n".join(map(json.dumps, objects)))
+        options = ReadOptions([str(folder / "change.json")], state=[str(folder / "state.json")])
+        return self.cluster(*cluster.read(options))
+
     def __call__(self, *objects, complete=False, unlisted=(), load="current"):
         inputs, sink = self.inputs(*objects)
         inputs.context_complete, inputs.unlisted = complete, set(unlisted)

@@ -78,15 +78,24 @@ def test_what_runs_already_is_not_created_again(load):
     assert [one.controller.kind for one in load(rollout(), replica_set).pending] == ["ReplicaSet"]
 
 
-def test_how_a_changed_one_replaces_its_pods_is_not_known(load):
-    key = ObjectKey("Rollout", "shop", "web")
-    for change, judged in ((rollout(), True), (rollout(cpu=2), False), (rollout(replicas=3), False)):
-        inputs, sink = load.inputs(change)
-        (before, _) = load.inputs(rollout())
-        inputs.replaced = {key: before.custom_objects[0]}
-        found = load.cluster(inputs, sink)
-        expected = [] if judged else [(key, "how a Rollout replaces its pods is not known")]
-        assert (found.pending, found.not_judged_objects) == ([], expected)
+@pytest.mark.parametrize("change, judged", [(rollout(), True), (rollout(cpu=2), False), (rollout(replicas=3), False)])
+def test_how_a_changed_one_replaces_its_pods_is_not_known(load, change, judged):
+    found = load.on_state([stored(rollout())], change)
+    expected = [] if judged else [(ObjectKey("Rollout", "shop", "web"), "how a Rollout replaces its pods is not known")]
+    assert (found.pending, found.not_judged_objects) == ([], expected)
+
+
+def test_one_that_the_state_does_not_have_is_new(load):
+    assert len(load.on_state([written("Namespace", "shop", "{}", namespace="")], stored(rollout())).pending) == 2
+
+
+@pytest.mark.parametrize("cpu, judged", [(1, True), (2, False)])
+def test_one_of_an_unknown_kind_that_stays_as_it_is(load, cpu, judged):
+    farms = [
+        written("Farm", "f", f"spec: {{template: {T.replace('cpu: 1', f'cpu: {n}')}}}", "example.com/v1")
+        for n in (1, cpu)
+    ]
+    assert (load.on_state([stored(farms[0])], farms[1]).not_judged_objects == []) == judged
 
 
 def test_its_pods_are_admitted_and_autoscaled(load):

@@ -68,6 +68,21 @@ def test_a_violation_refuses_the_pod(load, limits, resources, message):
     assert found.pending == []
 
 
+@pytest.mark.parametrize("limits, spec, message", [
+    ("{type: Container, default: {cpu: 1500m}}", {"containers": [container("{requests: {cpu: 2}}")]},
+     'spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1500m'),
+    ("{type: Container, defaultRequest: {cpu: 300m}}", {"resources": {"limits": {"cpu": 1}, "requests": {"cpu": "100m"}}},
+     'spec.resources.requests[cpu]: Invalid value: "100m": must be greater than or equal to aggregate container requests of 300m'),
+    ("{type: Container, default: {cpu: 2}, defaultRequest: {cpu: 1}}", {"resources": {"limits": {"cpu": 1}}},
+     'spec.resources.containers[0][cpu].limits: Invalid value: "2": must be less than or equal to pod limits of 1'),
+])  # fmt: skip
+@pytest.mark.parametrize("made", [pod, deployment])
+def test_a_default_can_make_a_pod_invalid(load, made, limits, spec, message):
+    found = load(limit_range(limits), made(**spec))
+    (refused,) = found.refused
+    assert refused.message == f'Pod "{refused.pod.metadata.name}" is invalid: {message}'
+
+
 CLAIMS = """
 spec:
   serviceName: db

@@ -3,6 +3,7 @@
 import pytest
 
 from admitting import Loader, container, deployment, messages, pod, requests, stored, written
+from bayplan.errors import InputError
 
 SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
@@ -131,6 +132,14 @@ def test_a_namespace_that_does_not_exist(load):
     assert messages(load(deployment(), complete=True, unlisted=["Namespace"])) == []
 
 
+def test_a_namespace_that_is_being_deleted(load):
+    going = namespace()
+    going["metadata"]["deletionTimestamp"] = "2026-11-18T07:00:00Z"
+    assert messages(load(going, pod())) == [
+        'pods "web" is forbidden: unable to create new content in namespace shop because it is being terminated'
+    ]
+
+
 @pytest.mark.parametrize("made", [pod, deployment, lambda **spec: stored(pod(**spec))])
 def test_resource_claims_are_not_judged(load, made):
     found = load(made(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}]))
@@ -150,10 +159,35 @@ def test_every_pod_leads_to_the_object_that_it_is_made_for(load):
     assert found.made_for.keys() == {one.key for one in found.pending}
 
 
-def test_owners_in_a_circle_end(load):
-    sets = [deployment(name) | {"kind": "ReplicaSet"} for name in ("a", "b")]
-    for one, other in zip(sets, ("b", "a"), strict=True):
-        one["metadata"]["ownerReferences"] = [
-            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": other, "uid": "u", "controller": True}
-        ]
-    assert len(load(*sets).made_for) == 2
+def owned_by(kind, name, *owners):
+    found = deployment(name) | {"kind": kind}
+    found["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "u", "controller": True} for owner in owners
+    ]
+    return found
+
+
+@pytest.mark.parametrize("owners, circle", [
+    ({"a": "b", "b": "a"}, "ReplicaSet a → ReplicaSet b → ReplicaSet a"),
+    ({"a": "a"}, "ReplicaSet a → ReplicaSet a"),
+    ({"c": "a", "a": "b", "b": "a"}, "ReplicaSet a → ReplicaSet b → ReplicaSet a"),
+])  # fmt: skip
+def test_owners_that_own_each_other(load, owners, circle):
+    sets = [owned_by("ReplicaSet", name, owner) for name, owner in owners.items()]
+    with pytest.raises(InputError) as caught:
+        load(*sets)
+    (fault,) = caught.value.faults
+    assert (fault.path, fault.message) == (
+        "metadata.ownerReferences", f"expected owners that do not own each other, got {circle}",
+    )  # fmt: skip
+    found = load(*map(stored, sets))
+    assert f"these objects of namespace shop own each other: {circle}" in found.notes
+    assert len(found.made_for) == len(sets)
+
+
+def test_a_paused_deployment_creates_no_pods(load):
+    paused = deployment()
+    paused["spec"]["paused"] = True
+    found = load(paused)
+    assert found.pending == []
+    assert "Deployment shop/web is paused: no pods are created for it" in found.notes

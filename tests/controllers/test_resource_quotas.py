@@ -69,6 +69,23 @@ def test_what_is_used_is_known_from_the_status_or_the_pods(load, existing, statu
     assert len(found.refused) == 9 - n_created
 
 
+@pytest.mark.parametrize("hard, used", [
+    ("limits.cpu: 3", "limits.cpu=2"),
+    ("requests.cpu: 1500m", "requests.cpu=1"),
+    ("requests.example.com/gpu: 2", "requests.example.com/gpu=1"),
+    ("pods: 1, scopes", "pods=1"),
+])  # fmt: skip
+@pytest.mark.parametrize("made", [lambda one: one, stored])
+def test_limits_and_scopes_of_running_pods_are_known(load, made, hard, used):
+    hard, comma, _ = hard.partition(", scopes")
+    asked = [container("{requests: {cpu: 1, example.com/gpu: 1}, limits: {cpu: 2, example.com/gpu: 1}}")]
+    more = ", scopes: [Terminating]" if comma else ""
+    old = made(pod("old", node="a1", containers=asked, activeDeadlineSeconds=60))
+    new = pod("new", containers=[container("{limits: {cpu: 2, example.com/gpu: 2}}")], activeDeadlineSeconds=60)
+    (message,) = messages(load(quota(hard, more), old, new))
+    assert f"used: {used}," in message
+
+
 def test_pods_that_are_written_by_hand_come_first(load):
     found = load(quota("pods: 1"), deployment(), pod("mine"))
     assert [one.name for one in found.pending] == ["mine"]

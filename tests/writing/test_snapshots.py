@@ -59,3 +59,10 @@ def test_what_admission_does_is_the_same_in_a_hashed_snapshot(tmp_path):
     assert not re.search(r"\b(shop|mesh|gold|urgent|kata|vendor|please|injector)\b", text)
     assert outcome(tmp_path / "hashed.json") == outcome(tmp_path / "a.yaml")
     assert outcome(tmp_path / "a.yaml")[1:] == (2, 8)
+
+
+def test_new_objects_that_make_pods_are_named(tmp_path):
+    rollout = yaml.safe_load(WEB % ("a", "shop", "never")) | {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump(rollout))
+    (note,) = snapshots.left_out(files.load(ReadOptions([str(tmp_path / "a.yaml")])))
+    assert note == "in a snapshot everything runs already: no pods are made for these: Rollout"

@@ -6,10 +6,13 @@ Does not create anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.controllers.pod_admission import AdmittedPod, RefusedPod
+from bayplan.errors import InputError
 from bayplan.mapping.pods import controller_of
 from bayplan.model.workloads import WorkloadKey
 from bayplan.wire import kinds
@@ -58,23 +61,50 @@ class Roots:
         owners: list[ApiObject] = [*inputs.cron_jobs]
         for row in kinds.held_in(kinds.CONTROLLERS):
             owners += inputs.controllers[row.kind]
-        self._owner_of = {key_of(one): controller_of(one.metadata) for one in owners}
+        self._known = {key_of(one): one for one in owners}
+        self._owner_of: dict[ObjectKey, ObjectKey] = {}
+        for key, one in self._known.items():
+            owner = controller_of(one.metadata)
+            if owner is not None:
+                self._owner_of[key] = ObjectKey(owner.kind, key.namespace, owner.name)
 
     def has_made(self, key: ObjectKey, inputs: DesiredState) -> bool:
         """Whether pods or controllers of the input belong to the object."""
-        if (key.namespace, key.kind, key.name) in inputs.inventory.owned:
-            return True
-        owned = ((one, owner) for one, owner in self._owner_of.items() if owner is not None)
-        return any(ObjectKey(owner.kind, one.namespace, owner.name) == key for one, owner in owned)
+        return (key.namespace, key.kind, key.name) in inputs.inventory.owned or key in self._owner_of.values()
 
     def of(self, controller: ApiObject) -> ObjectKey:
-        key, seen = key_of(controller), set[ObjectKey]()
-        while key not in seen:  # owners may form a circle
-            seen.add(key)
-            owner = self._owner_of.get(key)
-            above = key if owner is None else ObjectKey(owner.kind, key.namespace, owner.name)
-            key = above if above in self._owner_of else key
-        return key
+        return self._path(key_of(controller))[-1]
+
+    def check(self, inputs: DesiredState) -> list[str]:
+        """A note for each circle of objects that own each other; raises InputError for those of the change."""
+        faults, notes = [], []
+        for owner, circle in self._circles():
+            if inputs.is_changed(owner):
+                message = f"expected owners that do not own each other, got {circle}"
+                faults.append(inputs.fault(owner, message, "metadata.ownerReferences"))
+            else:
+                notes.append(f"these objects of namespace {owner.metadata.namespace} own each other: {circle}")
+        if faults:
+            raise InputError(faults)
+        return notes
+
+    def _circles(self) -> Iterator[tuple[ApiObject, str]]:
+        """Each set of objects that own each other: one of them, and all of them in a text."""
+        done: set[ObjectKey] = set()
+        for key in self._known:
+            path = [] if key in done else self._path(key)
+            first = self._owner_of.get(path[-1]) if path else None
+            if first in path:
+                circle = path[path.index(first) :]
+                yield self._known[circle[0]], " → ".join(f"{one.kind} {one.name}" for one in (*circle, circle[0]))
+            done.update(path)
+
+    def _path(self, key: ObjectKey) -> list[ObjectKey]:
+        """The object and its owners in the input, up to the last one or to one that occurs again."""
+        path = [key]
+        while (above := self._owner_of.get(path[-1])) in self._known and above not in path:
+            path.append(above)
+        return path
 
 
 def key_of(found: ApiObject) -> ObjectKey:

@@ -151,8 +151,13 @@ def makes_the_same(kind: CustomKind, one: CustomObject, other: object) -> bool:
     if not isinstance(other, CustomObject):
         return False
     if kind.like:
-        return bool(one.content.get("spec") == other.content.get("spec"))
+        return has_the_same_spec(one, other)
     return list(templates_of(kind, one.content)) == list(templates_of(kind, other.content))
+
+
+def has_the_same_spec(one: CustomObject, other: object) -> bool:
+    """Whether the other object is known and asks for the same."""
+    return isinstance(other, CustomObject) and bool(one.content.get("spec") == other.content.get("spec"))
 
 
 def has_pod_template(content: object) -> bool:

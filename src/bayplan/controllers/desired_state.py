@@ -229,7 +229,7 @@ class DesiredState(msgspec.Struct, kw_only=True):
     templates: list[ApiObject] = msgspec.field(default_factory=list)
     inventory: PodInventory = msgspec.field(default_factory=PodInventory)
     custom_objects: list[CustomObject] = msgspec.field(default_factory=list)
-    unread_objects: list[ObjectKey] = msgspec.field(default_factory=list)
+    unread_objects: list[CustomObject] = msgspec.field(default_factory=list)
     custom_kinds: dict[GroupKind, CustomKind] = msgspec.field(default_factory=custom_kinds.table)
     has_state: bool = False
     change: set[ObjectKey] | None = None

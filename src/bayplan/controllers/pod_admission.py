@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.controllers import ephemeral_claims, limit_ranges, pod_classes, pod_defaults
+from bayplan.controllers import completed_resources, ephemeral_claims, limit_ranges, pod_classes, pod_defaults
 from bayplan.controllers.desired_state import DesiredState
 from bayplan.controllers.pod_classes import ClassError
 from bayplan.controllers.pod_injection import PodInjection
@@ -44,11 +44,16 @@ class RefusedPod(msgspec.Struct, frozen=True):
 
 
 class _Completed(msgspec.Struct, frozen=True):
-    """What admission makes of every pod with one spec in one namespace, without quotas."""
+    """
+    What admission makes of every pod with one spec in one namespace, without quotas.
+
+    What a plugin adds may make the pod `invalid`: a default limit below the request.
+    """
 
     written: PodSpec  # kept, so that its id stays its own
     spec: PodSpec
     refused: str = ""
+    invalid: str = ""
     not_judged: str = ""
 
 
@@ -73,8 +78,13 @@ class PodAdmission:
         namespace, name = pod.metadata.namespace, pod.metadata.name
         if namespace not in self._namespaces and self._state.knows_all("Namespace"):
             return AdmittedPod(pod, refused=f'namespaces "{namespace}" not found')
+        if namespace in self._namespaces and self._namespaces[namespace].metadata.deletion_timestamp is not None:
+            terminated = f"unable to create new content in namespace {namespace} because it is being terminated"
+            return AdmittedPod(pod, refused=f'pods "{name}" is forbidden: {terminated}')
         found = self._complete(namespace, pod.spec)
         pod = msgspec.structs.replace(pod, spec=found.spec)
+        if found.invalid:
+            return AdmittedPod(pod, refused=f'Pod "{name}" is invalid: {found.invalid}')
         message = found.refused or self.quotas.charge(namespace, name, found.spec)
         if message:
             return AdmittedPod(pod, refused=f'pods "{name}" is forbidden: {message}')
@@ -118,8 +128,9 @@ class PodAdmission:
             spec = limit_ranges.with_defaults(pod_defaults.with_defaults(written), ranges)
             try:
                 found = self._with_classes(written, spec)
-                refused = limit_ranges.violation(found.spec, ranges)
-                self._completed[key] = msgspec.structs.replace(found, refused=refused)
+                refused = limit_ranges.violation(found.spec, ranges) or self._overhead_alone(found.spec)
+                invalid = completed_resources.faults(found.spec)
+                self._completed[key] = msgspec.structs.replace(found, refused=refused, invalid=invalid)
             except ClassError as error:
                 self._completed[key] = _Completed(written, spec, refused=str(error))
         return self._completed[key]
@@ -140,9 +151,14 @@ class PodAdmission:
         runtime_class = self._runtime_class(spec.runtime_class_name, doubts)
         if runtime_class is not None:
             spec = pod_classes.with_runtime_class(spec, runtime_class)
-        if runtime_class is not None or not spec.runtime_class_name:
-            pod_classes.check_overhead(spec, runtime_class)
         return _Completed(written, spec, not_judged="; ".join(doubts))
+
+    def _overhead_alone(self, spec: PodSpec) -> str:
+        """Only a RuntimeClass may say what running a pod costs."""
+        name = spec.runtime_class_name
+        if spec.overhead is None or (name and name not in self._runtime_classes):
+            return ""
+        return "" if name and self._runtime_classes[name].overhead is not None else pod_classes.OVERHEAD_ALONE
 
     def _runtime_class(self, name: str, doubts: list[str]) -> RuntimeClass | None:
         found = self._runtime_classes.get(name)

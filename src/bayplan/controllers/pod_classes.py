@@ -82,12 +82,6 @@ def with_runtime_class(spec: PodSpec, chosen: RuntimeClass) -> PodSpec:
     )
 
 
-def check_overhead(spec: PodSpec, chosen: RuntimeClass | None) -> None:
-    """Only a RuntimeClass may say what running a pod costs."""
-    if spec.overhead is not None and (chosen is None or chosen.overhead is None):
-        raise ClassError(OVERHEAD_ALONE)
-
-
 def _exact(listed: dict[str, str | int | float]) -> dict[str, object]:
     return {name: amount.exact for name, amount in pod_resources.amounts_of(listed).items()}
 

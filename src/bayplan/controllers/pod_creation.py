@@ -60,8 +60,8 @@ def create_missing_pods(
 
     `admission` has admitted the pods that come first, and admits the created ones in order; `load` is what autoscalers
     of custom objects assume. `except_for` are controllers whose pods are created step by step, with their ReplicaSets.
-    `progress` receives the number of pods now and then. Raises InputError instead of creating more pods than any
-    cluster supports.
+    `progress` receives the number of pods now and then. Raises InputError if objects of the change own each
+    other, and instead of creating more pods than any cluster supports.
     """
     factory = _PodFactory(
         inputs,
@@ -73,6 +73,7 @@ def create_missing_pods(
         roots=Roots(inputs),
         autoscalers=Autoscalers(inputs.autoscalers, load),
     )
+    factory.created.notes += factory.roots.check(inputs)
     creators: dict[str, Callable[[Any], None]] = {
         "DaemonSet": factory.daemon_set,
         "ReplicaSet": factory.replicas,  # ReplicaSets adopt pods without an owner before Deployments do
@@ -130,6 +131,8 @@ class _PodFactory(msgspec.Struct, eq=False):
         n_active = sum(member.active for members in found.values() for member in members)
         # A paused Deployment scales its ReplicaSets but does not create the first one.
         if deployment.spec.paused and not n_active:
+            name = f"{deployment.metadata.namespace}/{deployment.metadata.name}"
+            self.created.notes.append(f"Deployment {name} is paused: no pods are created for it")
             return
         n_missing = n_replicas(deployment) - n_active
         self._check_limit(deployment, n_missing)
@@ -180,9 +183,11 @@ class _PodFactory(msgspec.Struct, eq=False):
     def custom_objects(self) -> None:
         """The pods of custom objects that are new; of one that runs already it is not known how it replaces pods."""
         unread = self.created.not_judged_objects
-        unread.extend((key, NUMBER_NOT_KNOWN) for key in self.inputs.unread_objects)
         running = {key_of(one): one for one in self.inputs.custom_objects if one.of_state}
         replaced: dict[ObjectKey, Any] = {**self.inputs.replaced, **running}
+        for written in self.inputs.unread_objects:
+            if not custom_kinds.has_the_same_spec(written, replaced.get(key_of(written))):
+                unread.append((key_of(written), NUMBER_NOT_KNOWN))
         for written in self.inputs.custom_objects:
             self.root = key = key_of(written)
             if written.of_state or self.roots.has_made(key, self.inputs):

@@ -154,6 +154,8 @@ class Collector:
         if before is None:
             return
         before.api_version, before.kind, before.metadata.namespace = document.api_version, *key[:2]
+        if row is None and held.current is not None:  # if it makes pods, what it makes them of is compared
+            before = _custom_object(held.current, before, of_state=True)
         if wire_type is not None or key not in self.inputs.replaced:  # kinds of other groups may share the name
             self.inputs.replaced[key] = before
         if row is not None and changes.is_rolled_out(held, row):
@@ -264,25 +266,26 @@ class Collector:
     def _reads_custom(self, document: Document) -> bool:
         """Keep an object of a custom kind that makes pods, or the name of one that does so in an unknown way."""
         kind = self.inputs.custom_kinds.get((document.api_version.rpartition("/")[0], document.kind))
-        of_state = document.server_made or self.phase is Phase.STATE
+        of_state = self.phase is Phase.STATE or (self.phase is Phase.BOTH and document.server_made)
         if not document.name or (kind is None and of_state):  # the pods of a dump are in the dump
             return False
-        content = dict(document.plain())
+        metadata = _decoded(document, ApiObject)
+        if isinstance(metadata, list):  # what is wrong with its metadata is reported already
+            return False
+        try:
+            found = _custom_object(document, metadata, of_state=of_state)
+        except structure_faults.UNDECODABLE as error:  # in a field that is not read
+            self._reject([document.fault(structure_faults.decoding_message(error))])
+            return True
         if kind is None:
-            has_template = custom_kinds.has_pod_template(content.get("spec"))
-            if has_template:
-                self.inputs.unread_objects.append(ObjectKey(document.kind, document.namespace, document.name))
+            has_template = custom_kinds.has_pod_template(found.content.get("spec"))
+            self.inputs.unread_objects.extend([found] if has_template else ())
             return has_template
         if self.strict and not of_state:
-            for one in custom_kinds.templates_of(kind, content):
+            for one in custom_kinds.templates_of(kind, found.content):
                 causes = pods.validate_pod_template(Field(one.path, one.content))
                 self.faults.extend(document.fault(cause.message, cause.field) for cause in causes)
-        metadata = decode(document, ApiObject)
-        if not isinstance(metadata, list):  # what is wrong with its metadata is reported already
-            found = CustomObject(content=content, of_state=of_state, kind=document.kind, metadata=metadata.metadata)
-            found.api_version = document.api_version
-            found.metadata.name, found.metadata.namespace = document.name, document.namespace
-            self.inputs.custom_objects.append(found)
+        self.inputs.custom_objects.append(found)
         return True
 
     def _keep_template(self, document: Document) -> None:
@@ -378,6 +381,18 @@ class Collector:
             sink(found)
         except InputError as error:  # a sink does not know the place in the file
             self._reject([f if f.file else document.fault(f.message, f.path) for f in error.faults])
+
+
+def _custom_object(document: Document, decoded: ApiObject, *, of_state: bool) -> CustomObject:
+    """The object with its whole content; `decoded` has its metadata."""
+    metadata = msgspec.structs.replace(decoded.metadata, name=document.name, namespace=document.namespace)
+    return CustomObject(
+        api_version=document.api_version,
+        kind=document.kind,
+        metadata=metadata,
+        content=dict(document.plain()),
+        of_state=of_state,
+    )
 
 
 def _checked(document: Document) -> list[Fault]:

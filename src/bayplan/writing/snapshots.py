@@ -88,8 +88,13 @@ def snapshot_of(inputs: Inputs, pods: Sequence[Pod]) -> Snapshot:
 
 
 def left_out(inputs: Inputs) -> list[str]:
-    """Notes on what is missing in the snapshot because it is never written."""
+    """Notes on what is missing in the snapshot because it is never written, or means something else there."""
     notes: list[str] = []
+    applied: list[ApiObject] = [one for one in inputs.cron_jobs if inputs.is_changed(one)]
+    applied += [one for one in (*inputs.custom_objects, *inputs.unread_objects) if not one.of_state]
+    if applied:
+        named = ", ".join(sorted({one.kind for one in applied}))
+        notes.append(f"in a snapshot everything runs already: no pods are made for these: {named}")
     n_missing = sum(one.kind in EXCLUDED_KINDS for one in inputs.templates) if inputs.clusters else 0
     if n_missing:
         notes.append(f"{n_missing} Secrets and ConfigMaps were left out, with their placements")
