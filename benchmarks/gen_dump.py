@@ -1,7 +1,8 @@
 """
 Generate what `kubectl get nodes,pods -A -o json` prints for a large cluster: every pod runs on a node.
 
-usage: gen_dump.py NODES PODS TEMPLATES [yaml]   prints one List, as JSON or as `-o yaml --show-managed-fields` does.
+usage: gen_dump.py NODES PODS TEMPLATES [yaml|written]   prints one List, as JSON or as `-o yaml --show-managed-fields`
+does; `written` is JSON of pods without a status, which are read as written by hand.
 
 Pods are as an API server stores them, with probes, mounts, conditions and container statuses, about 7 kB of JSON each.
 Those of one template differ in name, uid, node and the name of the volume with their token. Every third template keeps
@@ -203,11 +204,15 @@ def main():
     if sys.argv[4:] == ["yaml"]:
         write_yaml(n_nodes, n_pods, n_templates, sys.stdout)
     else:
-        write_json(n_nodes, n_pods, n_templates, sys.stdout)
+        write_json(n_nodes, n_pods, n_templates, sys.stdout, has_status=sys.argv[4:] != ["written"])
 
 
-def write_json(n_nodes, n_pods, n_templates, out):
-    texts = [as_json(pod(template)) for template in range(n_templates)]
+def write_json(n_nodes, n_pods, n_templates, out, *, has_status=True):
+    found = [pod(template) for template in range(n_templates)]
+    if not has_status:
+        for one in found:
+            del one["status"]
+    texts = [as_json(one) for one in found]
     out.write('{\n    "apiVersion": "v1",\n    "items": [\n        ')
     for i in range(n_nodes):
         out.write(as_json(node(i)) + ",\n        ")

@@ -1,7 +1,7 @@
 """
 Measure everything that needs no server: `python benchmarks/run.py [SECTION...] [--quick]` prints tables, ratios first.
 
-Sections are decisions, growth, loading, large, fleet-loading, yaml, start-up, incremental, rollouts, volumes and
+Sections are decisions, growth, loading, state, large, fleet-loading, yaml, start-up, incremental, rollouts, volumes and
 webhook; all of them unless some are named.
 Results are written to results.json and the tables to README.md, section by section: other sections stay unchanged.
 `--quick` uses small inputs to check that everything runs, and writes nothing.
@@ -25,6 +25,7 @@ import loading  # noqa: E402
 import reviews  # noqa: E402
 import rollouts  # noqa: E402
 import start_up  # noqa: E402
+import state_reading  # noqa: E402
 import tables  # noqa: E402
 import volumes  # noqa: E402
 import yaml_dumps  # noqa: E402
@@ -33,6 +34,7 @@ SECTIONS = {
     "decisions": decisions,
     "growth": growth,
     "loading": loading,
+    "state": state_reading,
     "large": large,
     "fleet-loading": fleet_loading,
     "yaml": yaml_dumps,

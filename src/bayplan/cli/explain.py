@@ -98,7 +98,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
     summary=SUMMARIES["explain"],
     examples=(
         "bayplan explain pod/web-4 -n shop -f cluster.yaml",
-        "bayplan explain deploy/web -f cluster.json -f web.yaml",
+        "bayplan explain deploy/web --state cluster.json -f web.yaml",
         "bayplan explain pod/web-4 -f cluster.json -o json",
         "bayplan explain deployment/shop -f fleet/",
     ),

@@ -61,9 +61,9 @@ class FleetPlan(msgspec.Struct):
     "place",
     summary=SUMMARIES["place"],
     examples=(
-        "bayplan place -f cluster.yaml -f app.yaml",
-        "kubectl get nodes,pods,services,deployments -A -o json | bayplan place -f - -f new.yaml -o wide",
-        "bayplan place -f cluster.json -f web.yaml --replicas max",
+        "bayplan place --state cluster.json -f app.yaml",
+        "kubectl get nodes,pods,services,deployments -A -o json | bayplan place --state - -f new.yaml -o wide",
+        "bayplan place --context prod -f web.yaml --replicas max",
         "bayplan place -f cluster.json --explain -o html --output-file plan.html",
         "bayplan place -f fleet/ -f shop.yaml",
     ),
@@ -71,8 +71,9 @@ class FleetPlan(msgspec.Struct):
         "Pods without a node, and pods that controllers in the input would create, are tried by priority, then age, "
         "then name, and again when a later placement lets them fit. A pod of higher priority preempts others; those "
         "that a controller creates again are placed too. If the input has Karmada Cluster objects, workloads are "
-        "placed on clusters by their propagation policies instead. Nothing is written to a cluster. Exit code 0 if "
-        "everything was placed, 1 if a workload is unschedulable or lost."
+        "placed on clusters by their propagation policies instead. Nothing is written to a cluster. With --state or "
+        "--context, -f is what is about to be applied on it, merged as kubectl apply does. Exit code 0 if everything "
+        "of the change was placed, 1 if a workload is unschedulable or lost."
     ),
     groups=(options.INPUT, options.SCOPE, options.DECISIONS, options.CONSOLE),
     params=(
