@@ -47,6 +47,8 @@ ON_DELETE = "OnDelete: running pods keep the old template until they are deleted
 def changed_controllers(state: DesiredState) -> set[ObjectKey]:
     """The controllers whose pods the rollouts create, with the ReplicaSets of changed Deployments."""
     changed = {key for key in state.replaced if key.kind in _BUILDERS}
+    if not changed:
+        return changed
     ownership = PodOwnership(state.inventory, state.controllers["ReplicaSet"])
     for deployment in state.controllers["Deployment"]:
         if isinstance(deployment, Controller) and key_of(deployment) in changed:
@@ -61,6 +63,8 @@ def rollouts_of(state: DesiredState, taken: set[str]) -> list[Rollout]:
     `taken` are names of pods, as `namespace/name`, to which those of new pods are added. Raises InputError instead of
     creating more pods than any cluster supports.
     """
+    if not state.replaced:
+        return []
     _check_limit(state)
     builder = _Builder(state, PodOwnership(state.inventory, state.controllers["ReplicaSet"]), taken)
     return [
