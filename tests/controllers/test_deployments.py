@@ -103,6 +103,10 @@ def noted(name, replicas, desired=10, most=13, **more):
     return rs(name, replicas, desired=desired, most=most, **more)
 
 
+def half(name):
+    return noted(name, 5, desired=8, most=10)
+
+
 @pytest.mark.parametrize(
     "size, new, old, expected",
     [
@@ -113,6 +117,9 @@ def noted(name, replicas, desired=10, most=13, **more):
         # Several are scaled in proportion: 13 pods become 20.
         (DeploymentSize(15, True, 5, 3), noted("n", 5), [noted("a", 8)], (8, {"a": 12})),
         (DeploymentSize(5, True, 2, 1), noted("n", 5), [noted("a", 8)], (3, {"a": 4})),
+        # Among equals the newest grows and the oldest shrinks.
+        (DeploymentSize(9, True, 2, 2), None, [half("a"), half("b")], (None, {"b": 6})),
+        (DeploymentSize(7, True, 2, 1), None, [half("a"), half("b")], (None, {"a": 4})),
         # If the Deployment has its size, it is rolled out.
         (TEN, noted("n", 3, available=3), [noted("a", 10)], (None, {"a": 5})),
     ],

@@ -18,7 +18,12 @@ class Update:
         self.replicas = chance.randint(2, 5)
         self.workload = self._workload(chance)
         self.others = [filler(at, chance.choice(("1", "2"))) for at in range(len(self.nodes)) if chance.random() < 0.4]
-        self.change = self._change(chance, must_stick=number % 3 == 2)
+        must_stick = number % 3 == 2
+        if must_stick and self.kind == "Deployment" and number % 2:
+            self._crowd()
+            self.change = {"template": _with_image(self.workload["spec"]["template"])}
+        else:
+            self.change = self._change(chance, must_stick=must_stick)
 
     @property
     def resource(self):
@@ -41,6 +46,17 @@ class Update:
         metadata = {"name": "web", "namespace": "default"}
         return {"apiVersion": "apps/v1", "kind": self.kind, "metadata": metadata, "spec": written}
 
+    def _crowd(self):
+        """One pod on each node, apart, and a surge for which there is no node: it fits in the end and gets stuck."""
+        term = {"labelSelector": {"matchLabels": LABELS}, "topologyKey": HOST}
+        apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        spec = self.workload["spec"]
+        spec["replicas"] = self.replicas = len(self.nodes)
+        spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+        spec["template"]["spec"] |= {"affinity": apart}
+        spec["template"]["spec"].pop("topologySpreadConstraints", None)
+        self.others = []
+
     def _strategy(self, chance):
         if self.kind == "StatefulSet":
             partition = chance.choice((0, 0, 0, 1))
@@ -56,9 +72,8 @@ class Update:
 
     def _change(self, chance, *, must_stick):
         """What is merged into the spec: another template, and sometimes another number of replicas."""
-        template = copy.deepcopy(self.workload["spec"]["template"])
+        template = _with_image(self.workload["spec"]["template"])
         container = template["spec"]["containers"][0]
-        container["image"] = "example.com/web:2"
         if must_stick:
             container["resources"]["requests"]["cpu"] = "64"
         elif chance.random() < 0.6:
@@ -69,6 +84,13 @@ class Update:
         if self.kind != "DaemonSet" and chance.random() < 0.3:
             change["replicas"] = max(1, self.replicas + chance.choice((-1, 1, 2)))
         return change
+
+
+def _with_image(template):
+    """The template with another image."""
+    changed = copy.deepcopy(template)
+    changed["spec"]["containers"][0]["image"] = "example.com/web:2"
+    return changed
 
 
 def _rules(chance, may_be_apart):

@@ -175,3 +175,15 @@ def test_empty_and_absent_namespaces_are_different_values():
 
     assert namespaces({}) is None
     assert namespaces({"namespaces": []}) == ()
+
+
+def test_restarts_do_not_distinguish_pods_of_one_template():
+    status = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+    one, other = (
+        pods.workload_of(msgspec.convert({"metadata": {"name": name}, "status": written}, Pod))
+        for name, written in (
+            ("one", status),
+            ("other", {"containerStatuses": [status["containerStatuses"][0] | {"restartCount": 3}]}),
+        )
+    )
+    assert one.needs is other.needs

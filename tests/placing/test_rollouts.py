@@ -5,6 +5,7 @@ import pytest
 from bayplan.placing.rollout_history import Move, PodOnNode
 from rollout_scenes import (
     APART,
+    HOSTNAME,
     controller,
     daemons,
     deployed,
@@ -63,6 +64,15 @@ def test_a_full_cluster_needs_room_that_max_unavailable_gives():
     assert stuck.result == "stuck"
     done = roll_out(full, rolling(0, 1, image="web:2"))["web"]
     assert steps_of(done) == ["+1 -1 =1", "+1 -1 =1", "+1 -1 =1"]
+
+
+def test_a_terminating_pod_does_not_count_in_spread_constraints():
+    spread = [{"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule",
+               "labelSelector": {"matchLabels": {"app": "web"}}}]  # fmt: skip
+    more = {"replicas": 2, "pod": {"topologySpreadConstraints": spread}}
+    state = [node("a"), node("b", cpu="64"), *deployed(rolling(0, 1, **more), *"ab")]
+    result = roll_out(state, rolling(0, 1, image="web:2", **more))["web"]
+    assert [(pod.deleted[0].node, pod.placed[0].node) for pod in result.steps] == [("a", "a"), ("b", "b")]
 
 
 def test_recreate_waits_until_all_old_pods_are_gone():

@@ -56,7 +56,9 @@ TEMPLATE_GENERATION = "pod-template-generation"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _DELETION_COST = re.compile(r"0|-?[1-9][0-9]{0,10}", re.ASCII)
 _PHASES = {"Pending": 0, "Unknown": 1}
+_READY_BY_DEFAULT = ("", "Running")
 _NO_RESTARTS = (0, 0)
+_NOTHING: dict[str, str] = {}
 
 
 class ObjectKey(NamedTuple):
@@ -115,51 +117,52 @@ class PodInventory(msgspec.Struct):
 
 
 def entry_of(pod: Pod, owner: OwnerReference | None) -> PodEntry:
-    """The entry of one pod, which its controller `owner` manages."""
-    meta, phase = pod.metadata, pod.status.phase
-    labels, annotations = meta.labels or {}, meta.annotations or {}
-    ready, ready_since = _readiness(pod)
-    return PodEntry(
-        name=meta.name,
-        owner_uid=owner.uid if owner else "",
-        active=phase not in FINISHED and meta.deletion_timestamp is None,
-        succeeded=phase == SUCCEEDED,
-        node=_required_node(pod) if owner is None or owner.kind == "DaemonSet" else pod.spec.node_name,
-        index=labels.get(INDEX_KEY, annotations.get(INDEX_KEY, "")),
-        uid=meta.uid,
-        assigned=bool(pod.spec.node_name),
-        terminating=meta.deletion_timestamp is not None,
-        phase=_PHASES.get(phase, 2) if pod.spec.node_name else 0,
-        ready=ready,
-        ready_since=ready_since,
-        restarts=_restarts(pod),
-        created=meta.creation_timestamp or "",
-        deletion_cost=_deletion_cost(annotations.get(DELETION_COST, "")),
-        revision=labels.get(REVISION_HASH, labels.get(TEMPLATE_HASH, "")),
-        generation=labels.get(TEMPLATE_GENERATION, ""),
-    )
-
-
-def _readiness(pod: Pod) -> tuple[bool, str]:
-    """
-    Whether the pod is ready, and since when.
-
-    A running pod without a Ready condition was written by hand, or its status was left out: it counts as ready.
-    """
-    for condition in pod.status.conditions or ():
+    """The entry of one pod, which its controller `owner` manages. Called for every pod of a dump, so it is fast."""
+    meta, status, node = pod.metadata, pod.status, pod.spec.node_name
+    phase, labels, annotations = status.phase, meta.labels or _NOTHING, meta.annotations or _NOTHING
+    is_terminating = meta.deletion_timestamp is not None
+    # A running pod without the condition was written by hand, or its status was left out: it counts as ready.
+    ready, ready_since = bool(node) and phase in _READY_BY_DEFAULT, ""
+    for condition in status.conditions or ():
         if condition.type == "Ready":
-            return condition.status == "True", condition.last_transition_time or ""
-    return bool(pod.spec.node_name) and pod.status.phase in ("", "Running"), ""
+            ready, ready_since = condition.status == "True", condition.last_transition_time or ""
+            break
+    restarts = _NO_RESTARTS
+    for container in status.container_statuses or ():
+        if container.restart_count:
+            restarts = _restarts(pod)
+            break
+    if status.init_container_statuses:
+        restarts = _restarts(pod)
+    return PodEntry(
+        meta.name,
+        owner.uid if owner else "",
+        not is_terminating and phase not in FINISHED,
+        phase == SUCCEEDED,
+        node or _required_node(pod) if owner is None or owner.kind == "DaemonSet" else node,
+        labels.get(INDEX_KEY) or annotations.get(INDEX_KEY, ""),
+        meta.uid,
+        bool(node),
+        is_terminating,
+        _PHASES.get(phase, 2) if node else 0,
+        ready,
+        ready_since,
+        restarts,
+        meta.creation_timestamp or "",
+        _deletion_cost(annotations[DELETION_COST]) if DELETION_COST in annotations else 0,
+        labels.get(REVISION_HASH) or labels.get(TEMPLATE_HASH, ""),
+        labels.get(TEMPLATE_GENERATION, ""),
+    )
 
 
 def _restarts(pod: Pod) -> tuple[int, int]:
     """The highest number of restarts of a container and of a sidecar (pkg/controller/controller_utils.go)."""
-    regular = max((status.restart_count for status in pod.status.container_statuses or ()), default=0)
-    statuses = [status for status in pod.status.init_container_statuses or () if status.restart_count]
-    if not statuses:
-        return (regular, 0) if regular else _NO_RESTARTS
-    sidecars = {c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"}
-    return regular, max((status.restart_count for status in statuses if status.name in sidecars), default=0)
+    sidecars = {one.name for one in pod.spec.init_containers or () if one.restart_policy == "Always"}
+    statuses = (one for one in pod.status.init_container_statuses or () if one.name in sidecars)
+    return (
+        max((one.restart_count for one in pod.status.container_statuses or ()), default=0),
+        max((one.restart_count for one in statuses), default=0),
+    )
 
 
 def _deletion_cost(written: str) -> int:

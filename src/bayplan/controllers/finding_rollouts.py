@@ -20,6 +20,7 @@ from bayplan.controllers import (
     deletion_order,
     deployments,
     pod_creation,
+    pod_templates,
     stateful_sets,
 )
 from bayplan.controllers.daemon_set_updates import NodeState
@@ -46,6 +47,8 @@ ON_DELETE = "OnDelete: running pods keep the old template until they are deleted
 def changed_controllers(state: DesiredState) -> set[ObjectKey]:
     """The controllers whose pods the rollouts create, with the ReplicaSets of changed Deployments."""
     changed = {key for key in state.replaced if key.kind in _BUILDERS}
+    if not changed:
+        return changed
     ownership = PodOwnership(state.inventory, state.controllers["ReplicaSet"])
     for deployment in state.controllers["Deployment"]:
         if isinstance(deployment, Controller) and key_of(deployment) in changed:
@@ -60,6 +63,8 @@ def rollouts_of(state: DesiredState, taken: set[str]) -> list[Rollout]:
     `taken` are names of pods, as `namespace/name`, to which those of new pods are added. Raises InputError instead of
     creating more pods than any cluster supports.
     """
+    if not state.replaced:
+        return []
     _check_limit(state)
     builder = _Builder(state, PodOwnership(state.inventory, state.controllers["ReplicaSet"]), taken)
     return [
@@ -76,7 +81,7 @@ def _check_limit(state: DesiredState) -> None:
         for controller in state.controllers[kind]:
             if kind == "DaemonSet" or key_of(controller) not in state.replaced:
                 continue
-            n_pods, path = pod_creation.n_replicas(controller), "spec.replicas"
+            n_pods, path = pod_templates.n_replicas(controller), "spec.replicas"
             if kind == "Job" and isinstance(controller, Controller):
                 n_pods, path = controller.spec.parallelism or 0, "spec.parallelism"
             n_all += n_pods
@@ -130,7 +135,7 @@ class _Builder(msgspec.Struct):
         status = former.status
         known = Counter(pod.revision for pod in pods if pod.revision)
         before = status.update_revision or (known.most_common(1)[0][0] if known else f"{key.name}-former")
-        update = pod_creation.revision_name(controller) if is_new else before
+        update = pod_templates.revision_name(controller) if is_new else before
         if not is_new:  # a pod without a revision was written by hand
             pods = [pod if pod.revision else msgspec.structs.replace(pod, revision=update) for pod in pods]
         state = stateful_sets.state_of(controller, status.current_revision or before, update)
@@ -145,7 +150,7 @@ class _Builder(msgspec.Struct):
 
     def daemon_set(self, key: ObjectKey, controller: Controller) -> DaemonSetRollout:
         is_new, pods = key in self.state.rolled_out, self.ownership.members(controller)
-        revision = pod_creation.template_hash(controller.spec.template)
+        revision = pod_templates.template_hash(controller.spec.template)
         generation = "" if is_new else (controller.metadata.annotations or {}).get(GENERATION, "")
         if not is_new:
             # The hash of a pod that is up to date is the one that new pods get.
@@ -189,7 +194,7 @@ def _size_of(replica_set: Controller) -> ReplicaSetSize:
     meta = replica_set.metadata
     return ReplicaSetSize(
         meta.name,
-        pod_creation.n_replicas(replica_set),
+        pod_templates.n_replicas(replica_set),
         meta.creation_timestamp or "",
         desired=_noted(replica_set, deployments.DESIRED),
         most=_noted(replica_set, deployments.MAX_REPLICAS),
@@ -243,7 +248,7 @@ def _mentioned_sets(
     sets: dict[str, OwnedReplicaSet] = {}
     named: dict[str, list[PodEntry]] = {}
     for name, pods in members.items():
-        replica_set = pod_creation.replica_set_of(former, name)
+        replica_set = pod_templates.replica_set_of(former, name)
         known = replica_set.metadata.name
         n_active = sum(pod.active for pod in pods)
         created = min((pod.created for pod in pods), default="")

@@ -17,7 +17,7 @@ from bayplan.controllers import (
     deletion_order,
     deployments,
     jobs,
-    pod_creation,
+    pod_templates,
     stateful_sets,
 )
 from bayplan.controllers.daemon_set_updates import DaemonSetState, NodeState
@@ -87,7 +87,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
 
     def _names(self, base: str) -> Iterator[str]:
         if base not in self._generated:
-            self._generated[base] = pod_creation.unique_names(f"{base}-", self.taken, self.key.namespace)
+            self._generated[base] = pod_templates.unique_names(f"{base}-", self.taken, self.key.namespace)
         return self._generated[base]
 
 
@@ -102,7 +102,7 @@ class ReplicasRollout(Rollout, kw_only=True, eq=False):
 
     def sync(self) -> RolloutActions:
         active = [pod for pod in self.pods.values() if pod.active]
-        n_surplus = len(active) - pod_creation.n_replicas(self.controller)
+        n_surplus = len(active) - pod_templates.n_replicas(self.controller)
         if n_surplus > 0:
             # Without a Deployment no pods are related, so none counts as doubled up.
             return RolloutActions(deleted=_names_of(deletion_order.first_deleted(active, n_surplus, (), self.now)))
@@ -111,7 +111,7 @@ class ReplicasRollout(Rollout, kw_only=True, eq=False):
 
     def is_complete(self) -> bool:
         active = [pod for pod in self.pods.values() if pod.active]
-        return len(active) == pod_creation.n_replicas(self.controller) and all(pod.ready for pod in active)
+        return len(active) == pod_templates.n_replicas(self.controller) and all(pod.ready for pod in active)
 
 
 class OwnedReplicaSet(msgspec.Struct, eq=False):
@@ -148,7 +148,7 @@ class DeploymentRollout(Rollout, kw_only=True, eq=False):
         )
         added = []
         if new_size is not None and not self.present:
-            replica_set = pod_creation.replica_set_of(self.deployment, "")
+            replica_set = pod_templates.replica_set_of(self.deployment, "")
             self.present = replica_set.metadata.name
             self.sets[self.present] = OwnedReplicaSet(replica_set, ReplicaSetSize(self.present, 0, "9999"))
             added.append(replica_set)
@@ -207,7 +207,7 @@ class StatefulSetRollout(Rollout, kw_only=True, eq=False):
         for ordinal in actions.created:
             revision = self.state.revision_of(ordinal)
             template = self.controller if revision == self.state.update_revision else self.former
-            pod, needed = pod_creation.stateful_pod(template, ordinal, revision)
+            pod, needed = pod_templates.stateful_pod(template, ordinal, revision)
             created.append((pod, PodEntry(pod.metadata.name, phase=0, revision=revision)))
             claims += [claim for claim in needed if claim.metadata.name not in self.claims]
         self.claims.update(claim.metadata.name for claim in claims)
@@ -240,7 +240,7 @@ class DaemonSetRollout(Rollout, kw_only=True, eq=False):
         names, created = self._names(self.controller.metadata.name), []
         for node in actions.created:
             labels = {REVISION_HASH: self.state.revision}
-            pod = pod_creation.pod_of(self.controller, next(names), labels, spec=daemon_sets.bound_to(spec, node))
+            pod = pod_templates.pod_of(self.controller, next(names), labels, spec=daemon_sets.bound_to(spec, node))
             created.append((pod, PodEntry(pod.metadata.name, node=node, phase=0, revision=self.state.revision)))
         return RolloutActions(created, actions.deleted)
 
@@ -268,7 +268,7 @@ class JobRollout(Rollout, kw_only=True, eq=False):
         surplus = jobs.surplus(self.controller, members)
         if surplus:
             return RolloutActions(deleted=_names_of(surplus))
-        pods = pod_creation.job_pods(self.controller, members, self.taken)
+        pods = pod_templates.job_pods(self.controller, members, self.taken)
         return RolloutActions([(pod, entry_of(pod, None)) for pod in pods])
 
     def is_complete(self) -> bool:
@@ -281,7 +281,7 @@ class JobRollout(Rollout, kw_only=True, eq=False):
 
 
 def _created(controller: AnyController, name: str) -> tuple[Pod, PodEntry]:
-    pod = pod_creation.pod_of(controller, name, {})
+    pod = pod_templates.pod_of(controller, name, {})
     return pod, PodEntry(name, phase=0)
 
 

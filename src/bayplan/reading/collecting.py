@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bayplan.controllers import custom_kinds, pod_creation
+from bayplan.controllers import custom_kinds, pod_templates
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.errors import Fault, InputError
 from bayplan.reading import checking, json_documents
@@ -316,7 +316,7 @@ class Collector:
         metadata = found.metadata
         if not metadata.name:
             taken = self.inputs.inventory.names
-            metadata.name = document.name = next(pod_creation.unique_names(document.name, taken, document.namespace))
+            metadata.name = document.name = next(pod_templates.unique_names(document.name, taken, document.namespace))
         metadata.namespace = document.namespace
         # The items of a typed list name neither version nor kind.
         found.api_version, found.kind = document.api_version, document.kind
