@@ -4,26 +4,26 @@ Random updates on a real API server with kube-controller-manager and `bayplan ru
 `make rollouts-live` runs all thirty and records them; here are a few of them.
 """
 
-import copy
+import asyncio
 import json
 import os
 import pathlib
 import random
+import subprocess
+import sys
+from collections import Counter
 
 import pytest
 
 from live import bayplan_running
 from live.kubelets import Kubelets
 from live.random_updates import Update, is_complete
-from rollout_scenes import stepper
 
 N_UPDATES = int(os.environ.get("BAYPLAN_ROLLOUTS", "4"))
 RECORD = os.environ.get("BAYPLAN_ROLLOUTS_RECORD", "")
-MISSES_ALLOWED = 0.1  # of the nodes; whether a rollout completes is never missed
+# Of the nodes; whether a rollout completes is never missed. DaemonSets take nodes in random order.
+MISSES_ALLOWED = max(1, N_UPDATES // 10)
 CONTROLLERS = ("deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller")
-STATE = (
-    "nodes", "pods", "apps/v1/deployments", "apps/v1/replicasets", "apps/v1/statefulsets", "apps/v1/daemonsets",
-)  # fmt: skip
 KIND_OF = {
     "nodes": ("v1", "Node"), "pods": ("v1", "Pod"), "apps/v1/deployments": ("apps/v1", "Deployment"),
     "apps/v1/replicasets": ("apps/v1", "ReplicaSet"), "apps/v1/statefulsets": ("apps/v1", "StatefulSet"),
@@ -32,12 +32,13 @@ KIND_OF = {
 
 
 @pytest.mark.timeout(60 + 60 * N_UPDATES)
-async def test_rollouts_end_as_predicted(kube_server, admin):
+async def test_rollouts_end_as_predicted(kube_server, admin, tmp_path):
     kube_server.start_controller_manager(*CONTROLLERS)
     bayplan_running.process(kube_server, "--no-leader-elect")
     outcomes = []
     for number in range(N_UPDATES):
-        outcomes.append(await predicted_and_seen(Update(random.Random(f"update {number}"), number), admin))
+        update = Update(random.Random(f"update {number}"), number)
+        outcomes.append(await predicted_and_seen(update, admin, tmp_path))
         outcomes[-1]["update"] = number
         await clear(admin)
     if RECORD:
@@ -45,10 +46,10 @@ async def test_rollouts_end_as_predicted(kube_server, admin):
     wrong = [one for one in outcomes if one["predicted"]["complete"] != one["seen"]["complete"]]
     elsewhere = [one for one in outcomes if one["predicted"]["nodes"] != one["seen"]["nodes"]]
     assert not wrong
-    assert len(elsewhere) <= MISSES_ALLOWED * len(outcomes), elsewhere
+    assert len(elsewhere) <= MISSES_ALLOWED, elsewhere
 
 
-async def predicted_and_seen(update, admin):
+async def predicted_and_seen(update, admin, folder):
     """How the update was predicted to end, and how it ended."""
     await admin.create_all(update.nodes)
     await admin.create_all(update.others)
@@ -57,13 +58,12 @@ async def predicted_and_seen(update, admin):
     await kubelets.settle()
     state = [
         {"apiVersion": KIND_OF[resource][0], "kind": KIND_OF[resource][1], **one}
-        for resource in STATE
+        for resource in KIND_OF
         for one in await admin.items(resource)
     ]
-    live = next(one for one in state if one["kind"] == update.kind)
-    before = {"complete": is_complete(live), "nodes": nodes_of(one for one in state if one["kind"] == "Pod")}
-    changed = await admin.patch(update.resource, "web", {"spec": update.change}, "default", dryRun="All")
-    predicted = prediction(state, {"apiVersion": "apps/v1", "kind": update.kind, **changed})
+    before = nodes_of(one for one in state if one["kind"] == "Pod")
+    changed = update.workload | {"spec": update.workload["spec"] | update.change}
+    predicted = await asyncio.to_thread(prediction, folder, state, changed)
     await admin.patch(update.resource, "web", {"spec": update.change}, "default")
     await kubelets.settle()
     ended = {"kind": update.kind, **await admin.get(update.resource, "web", "default")}
@@ -83,12 +83,26 @@ async def clear(admin):
     await Kubelets(admin).settle()
 
 
-def prediction(state, changed):
-    """How the rollout of the changed workload ends on this state."""
-    steps = stepper(copy.deepcopy(state), changed)
-    (result,) = steps.run()
-    where = sorted(pod.node if pod.assigned else "" for pod in steps.rollouts[0].pods.values())
-    return {"complete": result.is_complete, "nodes": where, "steps": len(result.steps), "why": result.why}
+def prediction(folder, state, changed):
+    """What `bayplan place` says of the changed workload on a dump of the state."""
+    dump, manifest = folder / "state.json", folder / "change.json"
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": state}), encoding="utf-8")
+    manifest.write_text(json.dumps(changed), encoding="utf-8")
+    command = [sys.executable, "-m", "bayplan", "place", "--state", dump, "-f", manifest, "-o", "json"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    (rollout,) = json.loads(done.stdout)["rollouts"]
+    where = Counter(nodes_of(one for one in state if one["kind"] == "Pod"))
+    for move in rollout["moves"]:
+        where.subtract([move["from"]["node"]] if move["from"] else [])
+        where.update([move["to"]["node"]] if move["to"] else [])
+    return {
+        "complete": rollout["result"] == "complete",
+        "nodes": sorted(where.elements()),
+        "steps": len(rollout["steps"]),
+        "why": rollout["why"],
+    }
 
 
 def nodes_of(pods):

@@ -240,6 +240,50 @@ def test_a_refused_pod_is_tried_again_when_others_have_left():
     assert "is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3" in result.why
 
 
+def test_a_refused_claim_holds_up_a_stateful_set():
+    spec = {"resources": {"requests": {"storage": "1Gi"}}}
+    claims = [{"metadata": {"name": "data"}, "spec": spec}]
+    one = controller("StatefulSet", replicas=1, volumeClaimTemplates=claims)
+    quota = {
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": "shop"},
+        "spec": {"hard": {"persistentvolumeclaims": "1"}}, "status": {"used": {"persistentvolumeclaims": "1"}},
+    }  # fmt: skip
+    meta = {"name": "data-web-0", "namespace": "shop"}
+    taken = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+    state = [*NODES, quota, taken, *stateful(one, "a")]
+    result = roll_out(state, controller("StatefulSet", replicas=2, volumeClaimTemplates=claims))["web"]
+    assert (result.result, result.stuck_at) == ("stuck", 1)
+    assert result.why.startswith('persistentvolumeclaims "data-web-1" is forbidden: exceeded quota: few')
+
+
+def test_pods_that_cannot_be_judged_are_known():
+    steps = stepper(
+        [*NODES, *deployed(controller("Deployment"), "a")],
+        controller("Deployment", replicas=1, pod={"resourceClaims": [{"name": "gpu"}]}),
+    )
+    (result,) = steps.run()
+    assert (result.result, result.why) == ("not judged", "it has resource claims (dynamic resource allocation)")
+
+
+def test_a_pod_that_was_preempted_before_the_steps_is_known_to_be_pending():
+    urgent = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "urgent", "namespace": "shop"},
+              "spec": {"priority": 10, **controller("Pod", cpu="3")["spec"]["template"]["spec"]}}  # fmt: skip
+    steps = stepper(
+        [node("a"), urgent, *deployed(recreate(replicas=1, cpu="2"), "a")], recreate(replicas=1, cpu="1", image="2")
+    )
+    steps.scheduler.schedule()
+    (result,) = steps.run()
+    assert result.result == "complete"
+    assert result.moves[0].left == PodOnNode("web-old-0", "a")
+
+
+def test_pending_pods_that_are_left_out_of_the_answer_are_deleted_without_the_scheduler():
+    found = deployed(rolling(0, 1), "a", "b", "")
+    steps = stepper([*NODES, *found], rolling(0, 1, image="web:2"))
+    steps.scheduler.remove("shop/web-old-2")
+    assert [result.result for result in steps.run()] == ["complete"]
+
+
 def test_the_end_state_takes_away_what_leaves_before_it_places_anything():
     full = [node("a", cpu="3"), *deployed(rolling(1, 0), "a", "a", "a")]
     steps = stepper(full, rolling(1, 0, image="web:2"))

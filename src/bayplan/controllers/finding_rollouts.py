@@ -144,7 +144,6 @@ class _Builder(msgspec.Struct):
             controller=controller,
             former=former,
             state=state,
-            claims={claim.metadata.name for claim in self.state.claims if claim.metadata.namespace == key.namespace},
             note=ON_DELETE if state.on_delete and is_new else "",
         )
 

@@ -35,7 +35,8 @@ class RolloutActions(msgspec.Struct, frozen=True):
     """
     What a controller does next: pods to create, each with its entry, and names of pods to delete.
 
-    `claims` and `replica_sets` are created with the pods. `acts` is true also if only sizes changed.
+    `replica_sets` are created with the pods, and those of `claims` that do not exist. `acts` is true also if only sizes
+    changed.
     """
 
     created: Sequence[tuple[Pod, PodEntry]] = ()
@@ -195,7 +196,6 @@ class StatefulSetRollout(Rollout, kw_only=True, eq=False):
     controller: Controller
     former: Controller
     state: StatefulSetState
-    claims: set[str]
 
     @property
     def template(self) -> PodTemplateSpec:
@@ -209,8 +209,7 @@ class StatefulSetRollout(Rollout, kw_only=True, eq=False):
             template = self.controller if revision == self.state.update_revision else self.former
             pod, needed = pod_templates.stateful_pod(template, ordinal, revision)
             created.append((pod, PodEntry(pod.metadata.name, phase=0, revision=revision)))
-            claims += [claim for claim in needed if claim.metadata.name not in self.claims]
-        self.claims.update(claim.metadata.name for claim in claims)
+            claims += needed
         return RolloutActions(created, actions.deleted, claims)
 
     def is_complete(self) -> bool:

@@ -43,6 +43,7 @@ class Stepper(msgspec.Struct, eq=False):
     admission: PodAdmission | None = None
     not_judged: dict[WorkloadKey, str] = msgspec.field(default_factory=dict)
     _n_evictions: int = 0
+    _added: set[WorkloadKey] = msgspec.field(default_factory=set)
 
     def run(self, *, progress: Callable[[int], None] = lambda _: None) -> list[RolloutResult]:
         """Step until nothing changes; `progress` receives the number of each step."""
@@ -68,6 +69,8 @@ class Stepper(msgspec.Struct, eq=False):
         histories = [RolloutHistory(rollout) for rollout in self.rollouts]
         for history in histories:
             history.begin(1)
+        self._take_in(histories)
+        for history in histories:
             self._settle(history)
         self._schedule(histories)
         results = []
@@ -81,6 +84,8 @@ class Stepper(msgspec.Struct, eq=False):
         """Whether anything changed."""
         for history in histories:
             history.begin(number)
+        self._take_in(histories)  # other pods may have been placed since, and preempted some of these
+        for history in histories:
             self._act(history)
         self._schedule(histories)
         # A pod is bound within milliseconds of its creation, while a deleted one takes seconds to leave.
@@ -144,21 +149,28 @@ class Stepper(msgspec.Struct, eq=False):
             if admitted.not_judged:
                 self.not_judged[history.key_of(entry.name)] = admitted.not_judged
             history.add(entry)
+            self._added.add(history.key_of(entry.name))
             self.scheduler.add(pods.workload_of(admitted.pod, self.context))
         return True
 
     def _create_claims(self, claims: Iterable[PersistentVolumeClaim], *, admitted: bool = False) -> str:
-        """Create the claims, up to one that is refused; why it is, empty if none is."""
+        """Create the claims that do not exist, up to one that is refused; why it is, empty if none is."""
         for written in claims:
+            claim = storage.claim_of(written, self.default_class)
+            if claim.key in self.index.storage.claims:
+                continue
             refused = "" if admitted or self.admission is None else self.admission.admit_claim(written)
             if refused:
                 return refused
-            claim = storage.claim_of(written, self.default_class)
             self.index.set_claim(claim.key, claim)
         return ""
 
     def _schedule(self, histories: Sequence[RolloutHistory]) -> None:
         self.scheduler.schedule()
+        self._take_in(histories)
+
+    def _take_in(self, histories: Sequence[RolloutHistory]) -> None:
+        """Tell the rollouts which of their pods the scheduler has placed and preempted."""
         for eviction in self.scheduler.evictions[self._n_evictions :]:
             victim = eviction.victim
             for history in histories:
@@ -170,13 +182,15 @@ class Stepper(msgspec.Struct, eq=False):
             history.assign(self.scheduler.placements)
 
     def _remove(self, history: RolloutHistory, name: str) -> None:
-        entry = history.rollout.pods[name]
+        key = history.key_of(name)
         history.remove(name)
-        if entry.active or entry.terminating:  # a finished pod takes no room, so neither knows it
-            self.scheduler.remove(history.key_of(name))
+        # A finished pod takes no room, and a pending one may be left out of the answer: neither is known here.
+        if key in self.index.records or key in self._added or key in self.scheduler.placements:
+            self.scheduler.remove(key)
+        self._added.discard(key)
         if self.admission is not None:
             self.admission.quotas.give_back(history.rollout.key.namespace, name)
-        self.not_judged.pop(history.key_of(name), None)
+        self.not_judged.pop(key, None)
 
     def _mark_terminating(self, key: WorkloadKey) -> None:
         placed = self.index.records.get(key)
