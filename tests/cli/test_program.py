@@ -97,7 +97,7 @@ def test_help_has_a_summary_and_examples_first(run):
     lines = [line.strip() for line in run("place", "--help").stdout.splitlines() if line.strip()]
     assert lines[1] == "Show where pending pods would be placed, one after another."
     assert lines[2] == "Examples:"
-    assert lines[3] == "bayplan place -f cluster.yaml -f app.yaml"
+    assert lines[3] == "bayplan place --state cluster.json -f app.yaml"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -88,7 +88,7 @@ UNREAD_OF = {
         },
         "status": {
             "phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True", "message": UNREAD, "lastTransitionTime": UNREAD}],
+            "conditions": [{"type": "Ready", "status": "True", "message": UNREAD, "lastProbeTime": UNREAD}],
             "containerStatuses": [{"name": "main", "imageID": UNREAD, "containerID": UNREAD, "state": {UNREAD: {}}}],
             "hostIP": UNREAD,
             "podIPs": [{"ip": UNREAD}],

@@ -70,6 +70,8 @@ class AnswerCounts(msgspec.Struct):
 
     def _note(self, counts: PlacementCounts, whose: str) -> str:
         n_all = counts.n_placed + counts.n_unplaced + counts.n_not_judged
+        if whose and not n_all:
+            return f"there is nothing to place{whose}"
         text = f"{counts.n_placed} of {n_all} placed{whose}"
         further = [(counts.n_refused, "refused"), (counts.n_preempted, "preempted"), (counts.n_lost, "lost")]
         return ", ".join([text, *(f"{n} {what}" for n, what in further if n)])
@@ -89,8 +91,10 @@ def tables_of(answer: ClusterPlacement, *, wide: bool = False) -> Iterator[Table
     if answer.change is None:
         yield table(answer.placements, wide=wide)
         return
-    yield table([one for one in answer.placements if one.workload.key in answer.change], wide=wide)
+    of_change = [one for one in answer.placements if one.workload.key in answer.change]
     others = [one for one in answer.placements if one.workload.key not in answer.change]
+    if of_change or not others:
+        yield table(of_change, wide=wide)
     if others:
         yield table(others, wide=wide, heading="PENDING BEFORE")
 
