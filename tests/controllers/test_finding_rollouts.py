@@ -80,3 +80,8 @@ def test_an_update_of_a_daemon_set_that_is_under_way_goes_on():
 def test_more_pods_than_any_cluster_supports_are_a_fault(kind, spec):
     with pytest.raises(InputError, match="expected at most 1,000,000 pods to be made from controllers in all"):
         found([controller(kind)], controller(kind, **spec))
+
+
+def test_daemon_pods_of_a_node_that_is_gone_do_not_count():
+    (rollout,) = found(daemons(controller("DaemonSet"), "a", "gone"), controller("DaemonSet", image="web:2"))
+    assert list(rollout.pods) == ["web-a"]

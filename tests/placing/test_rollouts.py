@@ -88,6 +88,11 @@ def test_a_paused_deployment_scales_and_is_not_rolled_out():
     assert [move.came.pod.startswith("web-old-") for move in result.moves] == [True]
 
 
+def test_a_paused_deployment_does_not_create_its_first_replica_set():
+    result = roll_out([*NODES, controller("Deployment", replicas=0)], controller("Deployment", paused=True))["web"]
+    assert (result.result, result.note, result.steps) == ("complete", "paused: its new template is not rolled out", ())
+
+
 def test_a_deployment_that_grows_with_its_template_is_scaled_first():
     new = rolling(0, 1, replicas=4, image="web:2")
     result = roll_out([*NODES, *deployed(rolling(0, 1, replicas=2), *"ab")], new)["web"]

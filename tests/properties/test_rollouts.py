@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.controllers import deployments
-from rollout_scenes import controller, daemons, deployed, node, stateful, stepper
+from rollout_scenes import controller, daemons, deployed, node, pod_of, stateful, stepper
 
 LIMITS = st.one_of(st.integers(0, 4), st.sampled_from(["0%", "10%", "25%", "34%", "50%", "100%"]))
 
@@ -50,7 +50,7 @@ def watched(state, new):
 
 
 @given(updates())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_pods_stay_within_the_limits(update):
     state, new = update
     size = deployments.size_of(msgspec.convert(new, deployments.Controller))
@@ -72,7 +72,7 @@ def test_pods_stay_within_the_limits(update):
 
 
 @given(updates(roomy=True))
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_a_rollout_with_room_always_completes(update):
     state, new = update
     steps = stepper(state, new)
@@ -82,14 +82,14 @@ def test_a_rollout_with_room_always_completes(update):
 
 
 @given(updates())
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_the_same_update_takes_the_same_steps(update):
     state, new = update
     assert stepper(state, new).run() == stepper(state, new).run()
 
 
 @given(updates())
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_a_rollout_that_completes_ends_in_a_state_that_fits(update):
     """The other way round does not hold: that the end fits does not mean that the rollout gets there."""
     state, new = update
@@ -100,7 +100,7 @@ def test_a_rollout_that_completes_ends_in_a_state_that_fits(update):
 
 
 @given(st.integers(1, 5), st.integers(0, 5), st.integers(0, 5), st.booleans(), st.sampled_from(["1", "3", "100"]))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_stateful_set_misses_one_pod_at_a_time(before, after, partition, parallel, cpu):
     policy = {"podManagementPolicy": "Parallel"} if parallel else {}
     strategy = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}}
@@ -116,7 +116,7 @@ def test_a_stateful_set_misses_one_pod_at_a_time(before, after, partition, paral
 
 
 @given(st.integers(1, 5), LIMITS, LIMITS, st.sampled_from(["1", "3", "100"]))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_daemon_set_stays_within_its_limits(n_nodes, surge, unavailable, cpu):
     names = [f"n{number}" for number in range(n_nodes)]
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
@@ -129,3 +129,93 @@ def test_a_daemon_set_stays_within_its_limits(n_nodes, surge, unavailable, cpu):
     assert all(n_nodes - n_missing <= n_available for _, n_available in seen)
     assert all(n_active <= n_nodes + n_surge for n_active, _ in seen)
     assert result.is_complete == (cpu != "100")
+
+
+@st.composite
+def odd_states(draw):
+    """Controllers of any kind whose pods are in any state, and any change of them."""
+    names = [f"n{number}" for number in range(draw(st.integers(1, 3)))]
+    objects, change = [node(name, cpu=draw(st.sampled_from(["2", "8"]))) for name in names], []
+    for kind in draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3, unique=True)):
+        name = kind.lower()
+        old = controller(kind, draw(st.integers(0, 3)), name, **draw(SPECS[kind]))
+        cpu, priority = draw(st.sampled_from(["1", "2", "64"])), draw(st.sampled_from([0, 10]))
+        new = controller(
+            kind, draw(st.integers(0, 4)), name, cpu=cpu, image=draw(st.sampled_from(["web:1", "web:2"])),
+            pod={"priority": priority}, **draw(SPECS[kind]),
+        )  # fmt: skip
+        pods = [draw(odd_pods(old, name, number, names)) for number in range(draw(st.integers(0, 4)))]
+        if kind == "Deployment":
+            found = deployed(old, *(["n0"] * len(pods)))
+            pods = [one | {"metadata": own["metadata"]} for one, own in zip(pods, found[2:], strict=True)]
+            objects += found[: draw(st.integers(1, 2))]  # with or without its ReplicaSet
+        else:
+            objects.append(old)
+        objects += pods
+        change.append(new)
+    return objects, change
+
+
+@st.composite
+def odd_pods(draw, owner, name, number, names):
+    phase = draw(st.sampled_from(["Running", "Pending", "Failed", "Succeeded"]))
+    where = draw(st.sampled_from([*names, ""])) if phase == "Pending" else draw(st.sampled_from([*names, "gone"]))
+    labels = {"controller-revision-hash": draw(st.sampled_from(["a", "b"]))} if draw(st.booleans()) else {}
+    pod = pod_of(owner, f"{name}-{number}", where, ready=draw(st.booleans()), labels=labels)
+    pod["status"]["phase"] = phase
+    if draw(st.booleans()):
+        pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return pod
+
+
+KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
+_ROLLING = st.fixed_dictionaries({"maxSurge": LIMITS, "maxUnavailable": LIMITS})
+_PARTITION = st.fixed_dictionaries({"partition": st.integers(0, 4)})
+SPECS = {
+    "Deployment": st.fixed_dictionaries(
+        {
+            "strategy": st.one_of(
+                st.just({"type": "Recreate"}), st.fixed_dictionaries({"type": st.just(""), "rollingUpdate": _ROLLING})
+            ),
+            "paused": st.booleans(),
+        }
+    ),
+    "StatefulSet": st.fixed_dictionaries(
+        {
+            "updateStrategy": st.one_of(
+                st.just({"type": "OnDelete"}), st.fixed_dictionaries({"type": st.just(""), "rollingUpdate": _PARTITION})
+            ),
+            "podManagementPolicy": st.sampled_from(["OrderedReady", "Parallel"]),
+            "ordinals": st.fixed_dictionaries({"start": st.integers(0, 2)}),
+        }
+    ),
+    "DaemonSet": st.fixed_dictionaries(
+        {
+            "updateStrategy": st.one_of(
+                st.just({"type": "OnDelete"}), st.fixed_dictionaries({"type": st.just(""), "rollingUpdate": _ROLLING})
+            )
+        }
+    ),
+    "ReplicaSet": st.just({}),
+    "Job": st.fixed_dictionaries({"parallelism": st.integers(0, 3), "suspend": st.booleans()}),
+}
+
+
+@given(odd_states(), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_any_state_is_stepped_through_to_an_end(update, final):
+    state, change = update
+    steps = stepper(state, *change)
+    steps.scheduler.schedule()
+    results = steps.end_state() if final else steps.run()
+    assert len(results) == len(change)
+    for result, rollout in zip(results, steps.rollouts, strict=True):
+        assert "did not come to an end" not in result.why
+        assert bool(result.why) != result.is_complete
+        for name, pod in rollout.pods.items():
+            placed = steps.index.records.get(f"shop/{name}")
+            if pod.active and pod.assigned:
+                assert placed is not None
+                assert pod.node == placed.shares[0][0]
+            elif pod.active:
+                assert placed is None

@@ -126,7 +126,7 @@ class _Builder(msgspec.Struct):
             sets=sets,
             set_of={pod.name: name for name, pods in members.items() for pod in pods},
             present=present,
-            note=PAUSED if deployment.spec.paused and is_new else "",
+            note=PAUSED if deployment.spec.paused and (is_new or not sets) else "",
         )
 
     def stateful_set(self, key: ObjectKey, controller: Controller) -> StatefulSetRollout:
@@ -166,7 +166,8 @@ class _Builder(msgspec.Struct):
         }
         state = daemon_set_updates.state_of(controller, revision, generation)
         return DaemonSetRollout(
-            **self._common(key, pods),
+            # Pods of a node that is gone are garbage, which another controller collects.
+            **self._common(key, [pod for pod in pods if not pod.assigned or pod.node in nodes]),
             controller=controller,
             state=state,
             nodes=nodes,

@@ -83,7 +83,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
 
     def waits_for(self) -> str:
         """Why the controller does nothing more, if no pod of it is pending."""
-        name = next((pod.name for pod in self.pods.values() if pod.active and not pod.ready), "")
+        name = next((pod.name for pod in self.pods.values() if not (pod.active and pod.ready)), "")
         return NOT_READY.format(name) if name else ""
 
     def _names(self, base: str) -> Iterator[str]:
@@ -167,6 +167,8 @@ class DeploymentRollout(Rollout, kw_only=True, eq=False):
 
     def is_complete(self) -> bool:
         active = [pod for pod in self.pods.values() if pod.active]
+        if self.size.paused and not self.sets:
+            return True  # it does not create the first ReplicaSet
         if len(active) != self.size.replicas or not all(pod.ready for pod in active):
             return False
         return self.size.paused or all(self.set_of[pod.name] == self.present for pod in active)
