@@ -212,7 +212,11 @@ def search(seconds, seed, kind, n_finalists):
     """Climb, measure the worst at full size, and add the result to the file of results as it grows."""
     earlier = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
     climbs = Search(seconds, seed, kind)
-    climbs.run()
+    failure = None
+    try:
+        climbs.run()
+    except RuntimeError as error:  # what was found until then is worth keeping
+        failure = error
     worst = {name: sorted(ends, key=lambda one: -one[name]) for name, ends in climbs.ends.items()}
     result = {"seed": seed, "seconds": seconds, "tried": len(climbs.known), "worst": worst, "at full size": []}
     finalists = dict.fromkeys(one["shape"] for ends in worst.values() for one in ends[:n_finalists])
@@ -222,6 +226,8 @@ def search(seconds, seed, kind, n_finalists):
         _report(f"full size: {_brief(found)}")
         result["at full size"].append(found)
         _write([*earlier, result])
+    if failure is not None:
+        raise failure
 
 
 def _write(results):
