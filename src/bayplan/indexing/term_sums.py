@@ -71,12 +71,12 @@ def disjoint(term: PeerTerm, is_common: IsCommon) -> list[PeerTerm]:
 
     Only what has no value of its own is divided further: nobody would share the rest.
     """
-    if is_rare(term, is_common):
+    several = _several_allowed(term)
+    if not several or is_rare(term, is_common):
         return [term]
     shared, own = [term], list[PeerTerm]()
     allowed_values = [
-        (allowed, tuple([value for value in allowed.values if is_common((allowed.key, value))]))
-        for allowed in _several_allowed(term)
+        (allowed, tuple([value for value in allowed.values if is_common((allowed.key, value))])) for allowed in several
     ]
     # Those that have values of their own first, so that the others divide only what is left.
     for allowed, common in sorted(allowed_values, key=lambda one: len(one[1]) == len(one[0].values)):
