@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import peers
 import shapes
+import tables
 
 HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "shapes.json"
@@ -32,6 +33,7 @@ PATIENCE = 8  # mutations in a row that are no worse; then the climb ends
 MAX_MUTATIONS = 24  # of one climb, so that a short search begins several
 LONG = 20  # seconds
 NOISE = 1.05  # a shape must be worse by this factor to be kept
+HEAD = ("times as fast as the real code", "growth", "goal", "µs each: ours", "the real code", "placed", "seed", "shape")
 SHARE_AGREED = 0.1  # of the pending workloads: how many more than the real code we may place, or fewer
 
 
@@ -210,7 +212,11 @@ def search(seconds, seed, kind, n_finalists):
     """Climb, measure the worst at full size, and add the result to the file of results as it grows."""
     earlier = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
     climbs = Search(seconds, seed, kind)
-    climbs.run()
+    failure = None
+    try:
+        climbs.run()
+    except RuntimeError as error:  # what was found until then is worth keeping
+        failure = error
     worst = {name: sorted(ends, key=lambda one: -one[name]) for name, ends in climbs.ends.items()}
     result = {"seed": seed, "seconds": seconds, "tried": len(climbs.known), "worst": worst, "at full size": []}
     finalists = dict.fromkeys(one["shape"] for ends in worst.values() for one in ends[:n_finalists])
@@ -220,10 +226,31 @@ def search(seconds, seed, kind, n_finalists):
         _report(f"full size: {_brief(found)}")
         result["at full size"].append(found)
         _write([*earlier, result])
+    if failure is not None:
+        raise failure
 
 
 def _write(results):
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    rows = [(found, one["seed"]) for one in results for found in one["at full size"]]
+    rows.sort(key=lambda row: -row[0]["relative"])
+    tables.write("searches", "shapes.py", tables.table(HEAD, [_cells(*row) for row in rows]))
+
+
+def _cells(found, seed):
+    """A shape at full size as a row of README.md. Where a run was ended at its limit, its cost was at least this."""
+    least = {name: "≥ " if name in found["ended"] else "" for name in ("before", "ours", "peer")}
+    placed = "/".join("–" if number is None else str(number) for number in found["placed"])
+    return (
+        f"{least['peer']}{1 / found['relative']:,.2g}",
+        f"{least['ours']}{found['growth']:.2f}",
+        "≥ 1 · < 2",
+        f"{least['ours']}{found['ours']:,.0f}",
+        f"{least['peer']}{found['peer']:,.0f}",
+        placed,
+        seed,
+        f"`{found['shape']}`",
+    )
 
 
 def _brief(found):

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from bayplan import schedule_pod
 from bayplan.engine import engine as engine_module
-from bayplan.engine import evaluations, filtering
+from bayplan.engine import evaluations, filtering, node_order
 from bayplan.engine.engine import Engine
+from bayplan.engine.node_partitions import NodePartitions
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.labels import equals
 from bayplan.model.semantics import DESIGN, UPSTREAM
@@ -75,6 +76,28 @@ def test_workloads_that_no_rule_distinguishes_share_a_class():
     engine.index.add(pod("a"), "n0")
     assert engine.class_of(pod("b")) is first
     assert engine.class_of(pod("b", cpu=200)) is not first
+
+
+def test_topology_keys_divide_the_targets_once_for_all_templates(monkeypatch):
+    divided = []
+
+    def counted(*attributes):
+        divided.append(attributes)
+        return NodePartitions(*attributes)
+
+    monkeypatch.setattr(node_order, "NodePartitions", counted)
+    engine = engine_over(*NODES)
+    engine.index.add(pod("a"), "n0")
+    for cpu in (100, 200, 300):
+        slot, _ = schedule_pod.choose(pod("new", cpu, apart_from="web"), engine)
+        assert engine.index.slots.at(slot).name != "n0"
+    assert len(divided) == 1
+    engine.index.add(pod("b"), "n1")
+    engine.index.add(pod("c"), "n2")
+    engine.index.add_target(Target(name="n3", labels={HOSTNAME: "n3"}, allocatable=(("cpu", 1000), ("pods", 10))))
+    slot, _ = schedule_pod.choose(pod("new", 400, apart_from="web"), engine)
+    assert engine.index.slots.at(slot).name == "n3"
+    assert len(divided) == 2
 
 
 def test_the_least_recently_used_classes_are_dropped(monkeypatch):

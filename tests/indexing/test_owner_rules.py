@@ -12,11 +12,13 @@ from bayplan import schedule_pod
 from bayplan.engine.engine import Engine
 from bayplan.indexing import owner_rules, term_sums, term_table
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.term_lookup import required_values
 from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NEGATIVE, NOT_IN, requirement, selector_of
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target
 from bayplan.model.terms import (
     HOSTNAME,
+    NAMESPACE,
     NAMESPACE_LABEL,
     ZONE,
     AffinityTerms,
@@ -123,6 +125,20 @@ def test_a_term_that_requires_a_value_of_its_own_is_not_divided():
     for requirements, n in (((own, common), 1), ((common,), 2), ((own, others), 2), ((others,), 3)):
         term = PeerTerm((TermPart(selector_of(requirements), None),))
         assert len(term_sums.summands(term, is_common)) == n
+
+
+def test_values_of_its_own_are_divided_off_first_and_not_further():
+    """Each app looks for the same five in its own namespace and in a common one: of six terms five are everybody's."""
+    values, n_values = requirement("app", IN, [*"abcde"]), 5
+    is_common = lambda mention: mention[1] != "mine"  # noqa: E731
+    term = PeerTerm((TermPart(selector_of([values]), ("mine", "common")),))
+    found = term_sums.disjoint(term, is_common)
+    namespaces = [part.namespaces for one in found for part in one.parts]
+    assert namespaces == [("common",)] * n_values + [("mine",)]
+    # A pod has one namespace, so what is required in two terms together is found in its own alone.
+    conjunction = PeerTerm(tuple(TermPart(selector_of([values]), ("mine", common)) for common in ("one", "other")))
+    (only,) = term_sums.disjoint(conjunction, is_common)
+    assert required_values(only)[NAMESPACE] == ("mine",)
 
 
 class ChangingOwners:

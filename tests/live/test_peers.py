@@ -96,6 +96,15 @@ def test_karmada_scheduler_places_as_many_bindings(generated, kind, clusters, bi
     assert theirs["bindings_per_s"] == pytest.approx(pending / theirs["seconds"])
 
 
+@pytest.mark.live
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("spread", ["some", "region"])
+def test_too_few_clusters_for_a_spread_constraint_is_an_answer(generated, spread):
+    shape = ("fleet", f"spread={spread}", "regions=1")
+    theirs, ours = counts("fleet", generated("shapes.py", "generate", *shape, 3, 4, 6))
+    assert (theirs["ok"], theirs["fail"]) == (ours["ok"], ours["fail"]) == (3, 3)
+
+
 @pytest.mark.parametrize("kind, name", [("pods", "kube-decisions"), ("fleet", "karmada-decisions")])
 def test_without_modules_there_is_no_peer(tmp_path, kind, name):
     go = tmp_path / "path" / "go"

@@ -14,7 +14,7 @@ from bayplan.caching import METER, BoundedCache
 from bayplan.engine import equivalence
 from bayplan.engine.equivalence import EquivalenceClass, Signature
 from bayplan.engine.evaluations import EvaluationCache, RuleResult
-from bayplan.engine.node_order import NodeOrder
+from bayplan.engine.node_order import NodeOrder, PartitionsByKeys
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Slots
 from bayplan.model.workloads import Workload
@@ -39,6 +39,8 @@ class Engine:
         self._reading_more = [rule for rule in self.rules if not rule.reads_template_only]
         self._orders: BoundedCache[tuple[Hashable, ...], NodeOrder] = BoundedCache()
         self._classes: BoundedCache[Signature, EquivalenceClass] = BoundedCache()
+        self._partitions: PartitionsByKeys = {}
+        self._partitions_generation = index.targets_generation
         self._generation = METER.generation
 
     def evaluate(self, workload: Workload, rules: Sequence[AnyRule] | None = None) -> list[RuleResult]:
@@ -75,7 +77,15 @@ class Engine:
         key = tuple([rule.part(workload, self.index) for rule in self._reading_template])
         found = self._orders.get(key)
         if found is None or not found.refresh(self.evaluations):
-            found = NodeOrder(self.evaluate(workload, self._reading_template), self.index)
+            results = [
+                RuleResult(rule, self.evaluations.get(rule, part))
+                for rule, part in zip(self._reading_template, key, strict=True)
+                if part is not None
+            ]
+            if self._partitions_generation != self.index.targets_generation:
+                self._partitions_generation = self.index.targets_generation
+                self._partitions = {}
+            found = NodeOrder(results, self.index, self._partitions)
             most = max(MIN_NODE_ORDERS, MAX_ORDERS_BYTES // (BYTES_PER_TARGET * self.index.slots.capacity))
             self._orders.put(key, found, most)
         return found

@@ -9,6 +9,7 @@ nothing of peers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from bayplan.rules.rule import AnyRule, Scaling
 
 MAX_CORRECTIONS = 64  # changed targets; with more of them a rebuild is cheaper
 MAX_DOMAIN_ORDERS = 4  # combinations of topology keys by which the targets are divided
+MAX_SHARED_PARTITIONS = 16  # such combinations, for all orders together
+
+PartitionsByKeys: TypeAlias = dict[tuple[str, ...], NodePartitions]  # by topology keys, while no target changes
 
 
 class NodeOrder:
@@ -28,11 +32,13 @@ class NodeOrder:
     The results of these rules, and the key that they give to each target.
 
     `constant` is the score that every target gets from rules that scale their scores; None if it differs. `used` is the
-    position in the journal up to which results and keys are correct.
+    position in the journal up to which results and keys are correct. How topology keys divide the targets depends on no
+    template, so all orders share `partitions`.
     """
 
-    def __init__(self, results: Sequence[RuleResult], index: PlacementIndex) -> None:
+    def __init__(self, results: Sequence[RuleResult], index: PlacementIndex, partitions: PartitionsByKeys) -> None:
         self._index = index
+        self._partitions = partitions
         self._targets_generation = index.targets_generation
         self._n_dropped = -1  # to evaluate the last rules, the cache may have dropped results of the first ones
         self.results: dict[AnyRule, RuleResult] = {one.rule: one for one in results}
@@ -76,7 +82,14 @@ class NodeOrder:
         if found is None:
             if len(self._by_columns) >= MAX_DOMAIN_ORDERS:
                 self._by_columns.clear()
-            found = self._by_columns[names] = DividedKeys(self.keys, columns, self._index)
+            shared = self._partitions
+            partitions = shared.get(names)
+            if partitions is None:
+                if len(shared) >= MAX_SHARED_PARTITIONS:
+                    shared.clear()
+                numbers = [column.of_slot for column in columns]
+                partitions = shared[names] = NodePartitions(numbers, self._index.slots.capacity)
+            found = self._by_columns[names] = DividedKeys(self.keys, columns, partitions, self._index)
         else:
             found.catch_up(self._index)
         return found
@@ -149,8 +162,9 @@ class DividedKeys:
     `domains[p]` has the domain of each column for the targets of partition p.
     """
 
-    def __init__(self, keys: TemplateKeys, columns: Sequence[ValueColumn], index: PlacementIndex) -> None:
-        partitions = NodePartitions([column.of_slot for column in columns], index.slots.capacity)
+    def __init__(
+        self, keys: TemplateKeys, columns: Sequence[ValueColumn], partitions: NodePartitions, index: PlacementIndex
+    ) -> None:
         self.keys = NodeKeys(keys.by_slot, (), partitions)
         slots = partitions.representatives().tolist()
         self.domains = [tuple([column.at[slot] for column in columns]) for slot in slots]

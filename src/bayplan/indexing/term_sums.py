@@ -66,21 +66,38 @@ def summands(term: PeerTerm, is_common: IsCommon) -> list[tuple[PeerTerm, int]]:
 
 
 def disjoint(term: PeerTerm, is_common: IsCommon) -> list[PeerTerm]:
-    """Terms of which a workload that the term matches matches exactly one, with common values apart from others."""
-    found = [term]
-    for allowed in _several_allowed(term):
-        common = [value for value in allowed.values if is_common((allowed.key, value))]
-        if not common or is_rare(term, is_common):
+    """
+    Terms of which a workload that the term matches matches exactly one, with common values apart from others.
+
+    Only what has no value of its own is divided further: nobody would share the rest.
+    """
+    several = _several_allowed(term)
+    if not several or is_rare(term, is_common):
+        return [term]
+    shared, own = [term], list[PeerTerm]()
+    allowed_values = [
+        (allowed, tuple([value for value in allowed.values if is_common((allowed.key, value))])) for allowed in several
+    ]
+    # Those that have values of their own first, so that the others divide only what is left.
+    for allowed, common in sorted(allowed_values, key=lambda one: len(one[1]) == len(one[0].values)):
+        rare = tuple([value for value in allowed.values if value not in common])
+        groups: tuple[tuple[str, ...], ...] = tuple([(value,) for value in common])
+        n_own = len(own) + len(shared) * bool(rare)
+        if len(shared) * len(groups) + n_own > MAX_SUMMANDS:
+            groups = (common,)
+        if len(groups) + bool(rare) < 2 or len(shared) * len(groups) + n_own > MAX_SUMMANDS:
             continue
-        rare = [value for value in allowed.values if value not in common]
-        groups = [*([value] for value in common), *([rare] if rare else [])]
-        if len(found) * len(groups) > MAX_SUMMANDS:
-            groups = [common, rare] if rare else []
-        if len(groups) > 1 and len(found) * len(groups) <= MAX_SUMMANDS:
-            found = [allowed.narrowed(one, values) for one in found for values in groups]
-            # Where the parts of a conjunction are about the same key, many of their combinations match nothing.
-            found = [one for one in found if () not in required_values(one).values()] or [term]
-    return found
+        if rare:
+            own += [one for whole in shared for one in _divided(whole, allowed, (rare,))]
+        shared = [one for whole in shared for one in _divided(whole, allowed, groups)]
+    return shared + own or [term]
+
+
+@memoised(16384)
+def _divided(term: PeerTerm, allowed: AllowedValues, groups: tuple[tuple[str, ...], ...]) -> tuple[PeerTerm, ...]:
+    """The term with each group of the values. What matches nothing is left out: a conjunction has many such."""
+    narrowed = [allowed.narrowed(term, values) for values in groups]
+    return tuple([one for one in narrowed if () not in required_values(one).values()])
 
 
 def disjoint_exclusions(excluded: ExcludedValues, is_common: IsCommon) -> list[PeerTerm]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -78,24 +78,28 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
         """kube-scheduler 1.36: how the balance changes with the pod, `UNCHANGED` if it does not."""
         capacity = index.capacity
         # Row by row: indexing with a list of rows first would copy them whole, to score a few nodes.
-        offered = np.stack([capacity.allocatable[row, at] for row, _ in state])
-        taken = np.stack([capacity.requested[row, at] for row, _ in state])
-        with_pod = taken + np.array([amount for _, amount in state], np.int64)[:, None]
-        present = offered > 0
-        complete = present.all(axis=0)
-        if (complete | ~present.any(axis=0)).all():
-            np.maximum(offered, 1, out=offered)
+        offered = [capacity.allocatable[row, at] for row, _ in state]
+        taken = [capacity.requested[row, at] for row, _ in state]
+        with_pod = [row + amount for row, (_, amount) in zip(taken, state, strict=True)]
+        present = [row > 0 for row in offered]
+        complete, some = present[0], present[0]
+        for row in present[1:]:
+            complete, some = complete & row, some | row
+        if (complete == some).all():
+            offered = [np.maximum(row, 1) for row in offered]
             scores: Scores = 50 + (50 + _balance(with_pod, offered) - _balance(taken, offered)) // 2
             scores[~complete] = UNCHANGED  # slots without a node have no resources at all
             return scores
         # Each node is scored over the resources that it has.
-        scores = np.empty(taken.shape[1], np.int64)
-        patterns = (present * (1 << np.arange(len(present)))[:, None]).sum(axis=0)
+        scores = np.empty(len(complete), np.int64)
+        patterns = sum(
+            (row.astype(np.int64) << bit for bit, row in enumerate(present)), np.zeros(len(complete), np.int64)
+        )
         for pattern in np.flatnonzero(np.bincount(patterns)).tolist():
             here = np.flatnonzero(patterns == pattern)
-            some = np.ix_(np.flatnonzero([bool(pattern >> row & 1) for row in range(len(present))]), here)
-            change = _balance(with_pod[some], offered[some]) - _balance(taken[some], offered[some])
-            scores[here] = 50 + (50 + change) // 2
+            rows = [row for row in range(len(present)) if pattern >> row & 1]
+            whole, before, after = ([of[row][here] for row in rows] for of in (offered, taken, with_pod))
+            scores[here] = 50 + (50 + _balance(after, whole) - _balance(before, whole)) // 2 if rows else UNCHANGED
         return scores
 
     def evaluate_one(self, state: BalancedAllocationState, index: PlacementIndex, slot: int) -> tuple[int, int]:
@@ -111,13 +115,15 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
         return 0, 50 + (50 + _balance_of_one(after) - _balance_of_one(before)) // 2
 
 
-def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np.int64]:
-    """100 less the standard deviation of the shares in percent; shape (n_resources, n) in, (n,) out."""
-    shares = taken / offered
-    np.minimum(shares, 1.0, out=shares)
+def _balance(taken: Sequence[NDArray[np.int64]], offered: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """100 less the standard deviation of the shares in percent; an array of shape (n,) per resource in, one out."""
+    shares = []
+    for one, whole in zip(taken, offered, strict=True):
+        share = one / whole
+        shares.append(np.minimum(share, 1.0, out=share))
     n = len(shares)
     if n < 2:
-        return np.full(shares.shape[1], MAX_SCORE, np.int64)
+        return np.full(len(taken[0]), MAX_SCORE, np.int64)
     if n == 2:  # in place: new arrays of all nodes cost more than the arithmetic
         half = np.subtract(shares[0], shares[1], out=shares[0])
         half /= 2
@@ -130,7 +136,7 @@ def _balance(taken: NDArray[np.int64], offered: NDArray[np.int64]) -> NDArray[np
     total = shares[0].copy()
     for share in shares[1:]:
         total += share
-    mean, squares = total / n, np.zeros(shares.shape[1])
+    mean, squares = total / n, np.zeros(len(total))
     for share in shares:
         squares += (share - mean) * (share - mean)
     return ((1 - np.sqrt(squares / n)) * MAX_SCORE).astype(np.int64)

@@ -130,11 +130,14 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         def reach(term: PeerTerm, keys: tuple[str, ...]) -> Reach:
             if term not in summands:
                 summands[term] = term_sums.summands(term, peer_index.terms.is_common)
-            counters = []
-            for summand, sign in summands[term]:
-                found = peer_index.match_reach(hold(summand), keys)
-                counters.append((found.counter, sign))
-            found.counter, found.others = counters[0][0], tuple(counters[1:])
+            (first, _), *others = summands[term]
+            found = peer_index.match_reach(hold(first), keys)
+            counted = []
+            for other, sign in others:
+                entry = hold(other)
+                counter = entry.matches.get(found.counter.column.key)  # most of these are shared, and counted already
+                counted.append((counter or peer_index.match_reach(entry, keys).counter, sign))
+            found.others = tuple(counted)
             return found
 
         own = resolve(part.affinity, part.namespace, semantics, incoming=True)

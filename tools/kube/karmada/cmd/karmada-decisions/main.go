@@ -21,7 +21,6 @@ import (
 	clusterlister "github.com/karmada-io/karmada/pkg/generated/listers/cluster/v1alpha1"
 	schedulercache "github.com/karmada-io/karmada/pkg/scheduler/cache"
 	"github.com/karmada-io/karmada/pkg/scheduler/core"
-	"github.com/karmada-io/karmada/pkg/scheduler/framework"
 	"github.com/karmada-io/karmada/pkg/scheduler/framework/plugins"
 	"github.com/karmada-io/karmada/pkg/util/indexregistry"
 	"k8s.io/client-go/tools/cache"
@@ -159,20 +158,16 @@ func (f *fleet) placeAll(waiting []*workv1alpha2.ResourceBinding) (*result, erro
 	start, used := time.Now(), processorTime()
 	for _, binding := range waiting {
 		clusters, err := f.place(binding.DeepCopy())
-		var unfit *framework.FitError
-		var short *framework.UnschedulableError
-		switch {
-		case errors.As(err, &unfit) || errors.As(err, &short):
+		if err != nil {
+			// Too few clusters for a spread constraint is an error like any other to it, not one of a kind.
 			measured.Fail++
-		case err != nil:
+			continue
+		}
+		measured.OK++
+		placed := binding.DeepCopy()
+		placed.Spec.Clusters = clusters
+		if err := f.bindings.Update(placed); err != nil {
 			return nil, err
-		default:
-			measured.OK++
-			placed := binding.DeepCopy()
-			placed.Spec.Clusters = clusters
-			if err := f.bindings.Update(placed); err != nil {
-				return nil, err
-			}
 		}
 	}
 	measured.Seconds, measured.CPU = time.Since(start).Seconds(), processorTime()-used
