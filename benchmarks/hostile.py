@@ -33,13 +33,16 @@ HEAD = ("seconds: Bayplan", "goal", "Bayplan without a limit", "kube-scheduler",
 
 
 async def seconds_until_bound(admin, namespace, scheduler, spec):
-    """Create the hostile pod and then an ordinary one; the time until the second is bound."""
+    """Create the hostile pod and then an ordinary one; the time until the second is bound, None if it is too long."""
     meta = {"labels": {"app": "hostile"}}
     await admin.create_pod("hostile", namespace, scheduler=scheduler, meta=meta, **spec)
     began = time.monotonic()
     await admin.create_pod("ordinary", namespace, scheduler=scheduler)
-    await wait_for(lambda: admin.node_of("ordinary", namespace), PATIENCE, every=0.02)
-    seconds = time.monotonic() - began
+    try:
+        await wait_for(lambda: admin.node_of("ordinary", namespace), PATIENCE, every=0.02)
+        seconds = round(time.monotonic() - began, 2)
+    except AssertionError:  # what `wait_for` raises
+        seconds = None
     await admin.delete_all("pods", namespace)
     return seconds
 
@@ -63,10 +66,14 @@ async def run(n_nodes, n_constraints):
                 await wait_for(lambda name=scheduler: admin.node_of("first", name), PATIENCE)
                 for kind, spec in hostile_pods.SPECS.items():
                     seconds = await seconds_until_bound(admin, scheduler, scheduler, spec(n_constraints))
-                    results[kind, scheduler] = round(seconds, 2)
-                    print(f"{scheduler:24} {kind:20} {seconds:6.2f} s", flush=True)
+                    results[kind, scheduler] = seconds
+                    print(f"{scheduler:24} {kind:20} {written(seconds):>6} s", flush=True)
                 running.stop()
     return results
+
+
+def written(seconds):
+    return f"> {PATIENCE}" if seconds is None else f"{seconds:.2f}"
 
 
 def rows_of(results):
@@ -81,7 +88,17 @@ if __name__ == "__main__":
     given = parser.parse_args()
     rows = list(rows_of(asyncio.run(run(given.nodes, given.constraints))))
     table = tables.table(
-        HEAD, [(r[WITH_LIMIT], f"≤ {GOAL_SECONDS:.0f}", r[WITHOUT_LIMIT], r[THEIRS], r["hostile pod"]) for r in rows]
+        HEAD,
+        [
+            (
+                written(r[WITH_LIMIT]),
+                f"≤ {GOAL_SECONDS:.0f}",
+                written(r[WITHOUT_LIMIT]),
+                written(r[THEIRS]),
+                r["hostile pod"],
+            )
+            for r in rows
+        ],
     )
     print(table)
     if (given.nodes, given.constraints) == (NODES, CONSTRAINTS):

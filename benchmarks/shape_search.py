@@ -241,8 +241,9 @@ def _cells(found, seed):
     """A shape at full size as a row of README.md. Where a run was ended at its limit, its cost was at least this."""
     least = {name: "≥ " if name in found["ended"] else "" for name in ("before", "ours", "peer")}
     placed = "/".join("–" if number is None else str(number) for number in found["placed"])
+    ratio = found["peer"] / found["ours"]
     return (
-        f"{least['peer']}{1 / found['relative']:,.2g}",
+        f"{least['peer']}{ratio:,.{0 if ratio >= 10 else 1}f}",
         f"{least['ours']}{found['growth']:.2f}",
         "≥ 1 · < 2",
         f"{least['ours']}{found['ours']:,.0f}",

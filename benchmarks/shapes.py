@@ -44,6 +44,8 @@ NAMED = {
     "not-own-key": "pods preferred=1 operator=absent-own apps=size-3",
     "own-common": "pods by=tier preferred=1 operator=in-common apps=size-3",
     "near-own-common": "pods by=tier required=2 operator=in-common keys=zone apps=size-3",
+    # Five values that everybody names, in the own namespace and in one that everybody names.
+    "common-5": "pods namespaces=app required=2 preferred=2 anti_preferred=8 operator=in-5 toward=one weights=varied",
     # Tenants away from each other, by the labels of their namespaces.
     "isolated-tenants": "pods namespaces=app by=shared anti_required=1 scope=not-label empty=20 apps=size-3",
     "apart-tenants": "pods namespaces=app by=shared anti_preferred=1 scope=exists+not-label apps=size-3",
