@@ -142,3 +142,29 @@ def test_a_snapshot_of_a_binding_without_a_spec():
         "status": {},
     }
     check("snapshot -f doc", json.dumps(binding), '"kind":"ResourceBinding"', code=0)
+
+
+def test_a_scheduled_binding_whose_placement_cannot_be_read():
+    cluster = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"}}
+    binding = {
+        "apiVersion": "work.karmada.io/v1alpha2",
+        "kind": "ClusterResourceBinding",
+        "metadata": {"name": "a", "resourceVersion": "1", "labels": {"clusterpropagationpolicy.karmada.io/permanent-id": "p"}},
+        "spec": {"clusters": [{"name": "m1"}], "placement": {"clusterAffinity": {"clusterNames": [None]}}},
+        "status": {},
+    }  # fmt: skip
+    text = f"{json.dumps(cluster)}\n{json.dumps(binding)}"
+    check("rebalance -f doc", text, "", code=0)
+    check("place -f doc", text, "placement.clusterAffinity.clusterNames[0]: expected a string, got null", code=1)
+
+
+def test_as_many_replicas_as_a_number_holds():
+    served = [{"groupVersion": "apps/v1", "resources": [{"kind": "Deployment"}]}]
+    rooms = [{"metadata": {"name": name}, "status": {"apiEnablements": served}} for name in "ab"]
+    resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "d", "name": "a"}
+    placement = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}
+    question = {
+        "clusters": rooms,
+        "binding": {"spec": {"resource": resource, "replicas": 2**31 - 1, "placement": placement}},
+    }
+    check("decide fleet", json.dumps(question), "1073741824", code=0, stdin=True)

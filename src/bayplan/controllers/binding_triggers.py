@@ -13,6 +13,7 @@ import msgspec
 
 from bayplan.mapping import bindings
 from bayplan.model import timestamps
+from bayplan.wire import conversion
 from bayplan.wire import placements as wire
 from bayplan.wire.fleets import ResourceBinding
 
@@ -48,9 +49,16 @@ def reason_to_skip(binding: ResourceBinding, *, handwritten: bool) -> str:
 
 
 def needs_scheduling(binding: ResourceBinding, terminating: Collection[str]) -> bool:
-    """Whether the binding must be scheduled; `terminating` are the clusters that are being deleted."""
+    """
+    Whether the binding must be scheduled; `terminating` are the clusters that are being deleted.
+
+    One whose placement cannot be read must, and is then refused for it, instead of passing for a scheduled one.
+    """
     spec = binding.spec
-    placement = msgspec.convert(spec.placement or {}, wire.WirePlacement)
+    try:
+        placement = conversion.converted(spec.placement or {}, wire.WirePlacement)
+    except msgspec.ValidationError:
+        return True
     strategy = placement.replica_scheduling
     kind = DUPLICATED if strategy is None else strategy.replica_scheduling_type
     is_workload = spec.replicas > 0 or spec.replica_requirements is not None or bool(spec.components)
