@@ -42,6 +42,7 @@ KINDS = {
     "ResourceQuota": "io.k8s.api.core.v1.ResourceQuota",
     "RuntimeClass": "io.k8s.api.node.v1.RuntimeClass",
     "MutatingWebhookConfiguration": "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration": "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration",
     "HorizontalPodAutoscaler": "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler",
 }
 SCALARS = {"string": "string", "boolean": "bool", "integer": "int", "number": "number"}

@@ -158,11 +158,11 @@ def test_of_a_dump_its_pods_are_in_the_dump(load):
 
 def test_what_may_change_or_refuse_pods_is_not_said_to_be_without_effect(load):
     found = load(
-        written("ValidatingWebhookConfiguration", "w", "{}", "admissionregistration.k8s.io/v1", namespace=""),
+        written("ValidatingAdmissionPolicy", "w", "{}", "admissionregistration.k8s.io/v1", namespace=""),
         written("ConfigMap", "c", "{}"),
     )
     assert "ignored, because placements do not depend on them: 1 ConfigMap" in found.notes
-    assert "not judged: what these may change in pods, or refuse: 1 ValidatingWebhookConfiguration" in found.notes
+    assert "not judged: what these may change in pods, or refuse: 1 ValidatingAdmissionPolicy" in found.notes
 
 
 # The table

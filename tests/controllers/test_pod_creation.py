@@ -69,7 +69,7 @@ def names(made):
         ("Deployment", {"replicas": 3}, [pod("web-abc-x", "ReplicaSet/web-abc", "Failed")], 3),
         ("Deployment", {"replicas": 3}, [pod("other-abc-x", "ReplicaSet/other-abc")], 3),
         ("Deployment", {"replicas": 3}, [pod("x", "ReplicaSet/web-abc", namespace="other")], 3),
-        ("Deployment", {"replicas": 3}, [pod("bare", labels={"app": "web"})], 2),  # by selector
+        ("Deployment", {"replicas": 3}, [pod("bare", labels={"app": "web"})], 3),  # it is not of a ReplicaSet
         ("Deployment", {"replicas": 3}, [pod("bare", labels={"app": "db"})], 3),
         ("Deployment", {"replicas": 1}, [pod("a", "ReplicaSet/web-a"), pod("b", "ReplicaSet/web-b")], 0),
         ("Deployment", {"replicas": 3, "paused": True}, [], 0),  # a paused Deployment creates no first ReplicaSet

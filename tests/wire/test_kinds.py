@@ -206,7 +206,7 @@ def test_a_live_cluster_is_listed_group_by_group():
     assert [str(one) for one in fetching.REQUIRED_RESOURCES] == ["nodes", "pods"]
     assert [str(one) for one in fetching.optional_resources()] == [
         "namespaces", "services", "replicationcontrollers", "limitranges", "resourcequotas", "persistentvolumes",
-        "persistentvolumeclaims", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "deployments.apps",
+        "persistentvolumeclaims", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "validatingwebhookconfigurations.admissionregistration.k8s.io", "deployments.apps",
         "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "horizontalpodautoscalers.autoscaling",
         "jobs.batch", "cronjobs.batch", "runtimeclasses.node.k8s.io", "poddisruptionbudgets.policy", "priorityclasses.scheduling.k8s.io", "storageclasses.storage.k8s.io",
         "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "csidrivers.storage.k8s.io",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from bayplan.cli import configuration, value_types
+from bayplan.cli import configuration, options, value_types
 from bayplan.cli.console import Console
 from bayplan.cli.options import DecisionOptions, InputOptions, ScopeOptions
 
@@ -63,6 +63,7 @@ def load(
                 seed=decisions.seed,
                 sink=sink,
                 load=assumed_load,
+                schedulers=options.known_schedulers(),
                 progress=lambda text: show(lambda: text),
             )
     for note in found.notes:

@@ -129,6 +129,15 @@ def configured_engines() -> Callable[[PlacementIndex], EngineOf]:
     return over
 
 
+def known_schedulers() -> frozenset[str]:
+    """The schedulers whose pods are placed: those with a profile in the configuration, Bayplan and kube-scheduler."""
+    from bayplan.controllers.pod_admission import SCHEDULERS
+
+    ctx = click.get_current_context(silent=True)
+    written = (configuration.current(ctx).scheduler or {}).get("profiles") or () if ctx else ()
+    return SCHEDULERS | {name for profile in written if (name := profile.get("schedulerName"))}
+
+
 def configured_rules(scheduler_name: str = DEFAULT_SCHEDULER) -> tuple[AnyRule, ...]:
     """The rules of the configuration's profile for a scheduler, else of its first; else kube-scheduler's defaults."""
     from bayplan.rules import profiles

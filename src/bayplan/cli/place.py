@@ -163,6 +163,7 @@ def _passes(answer: ClusterPlacement, cluster: LoadedCluster, console: Console, 
     is_stuck = any(one.is_stuck for one in answer.rollouts)
     n_bad = counted.change.n_bad if gated else counted.change.n_bad + counted.others.n_bad
     n_unknown = counted.n_not_judged + len(cluster.not_judged_objects) + cluster.n_set_aside
+    n_unknown += cluster.n_admitting
     return not n_bad and not is_stuck and not (strict and n_unknown)
 
 

@@ -45,6 +45,11 @@ class Autoscalers:
         return min(max(written, least), most)
 
 
+def targets_of(written: Iterable[HorizontalPodAutoscaler]) -> set[ObjectKey]:
+    """What the autoscalers scale."""
+    return set(Autoscalers(written).by_target)
+
+
 def scale(state: DesiredState, load: AssumedLoad = CURRENT) -> list[str]:
     """Set the replicas of all controllers of the state that an autoscaler scales; a note for each without a target."""
     autoscalers = Autoscalers(state.autoscalers, load)

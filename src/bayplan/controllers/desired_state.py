@@ -7,7 +7,7 @@ Controllers compare the two to find which pods are missing. Does not know where 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ from bayplan.mapping.pods import FINISHED, controller_of
 from bayplan.model import labels as label_model
 from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.wire import kinds
-from bayplan.wire.admission import LimitRange, MutatingWebhookConfiguration, ResourceQuota, RuntimeClass
+from bayplan.wire.admission import LimitRange, ResourceQuota, RuntimeClass, WebhookConfiguration
 from bayplan.wire.controllers import (
     AnyController,
     Controller,
@@ -198,9 +198,10 @@ class DesiredState(msgspec.Struct, kw_only=True):
 
     `has_state` if what runs was given as such. If a change is applied on it, the lists hold the objects after it.
     `change` has the identities of its objects, None if there is none. `replaced` are objects of the state that it
-    replaces, as they were; `rolled_out` names the controllers among them whose pod template differs. `set_aside` has a
-    fault for each object of the state that cannot be read. If `context_complete`, an API server listed the state:
-    except for the kinds in `unlisted`, what is not in it does not exist.
+    replaces, as they were; `rolled_out` names the controllers among them whose pod template differs, `assumed_changed`
+    those that the state lacks. `set_aside` has a fault for each object of the state that cannot be read. If
+    `context_complete`, an API server listed the state: except for the kinds in `unlisted`, what is not in it does not
+    exist.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
@@ -215,7 +216,8 @@ class DesiredState(msgspec.Struct, kw_only=True):
     limit_ranges: list[LimitRange] = msgspec.field(default_factory=list)
     resource_quotas: list[ResourceQuota] = msgspec.field(default_factory=list)
     runtime_classes: list[RuntimeClass] = msgspec.field(default_factory=list)
-    mutating_webhooks: list[MutatingWebhookConfiguration] = msgspec.field(default_factory=list)
+    mutating_webhooks: list[WebhookConfiguration] = msgspec.field(default_factory=list)
+    validating_webhooks: list[WebhookConfiguration] = msgspec.field(default_factory=list)
     volumes: list[PersistentVolume] = msgspec.field(default_factory=list)
     claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     storage_classes: list[WireStorageClass] = msgspec.field(default_factory=list)
@@ -238,6 +240,7 @@ class DesiredState(msgspec.Struct, kw_only=True):
     change: set[ObjectKey] | None = None
     replaced: dict[ObjectKey, Any] = msgspec.field(default_factory=dict)
     rolled_out: set[ObjectKey] = msgspec.field(default_factory=set)
+    assumed_changed: list[ObjectKey] = msgspec.field(default_factory=list)
     set_aside: list[Fault] = msgspec.field(default_factory=list)
     context_complete: bool = False
     unlisted: set[str] = msgspec.field(default_factory=set)
@@ -248,6 +251,10 @@ class DesiredState(msgspec.Struct, kw_only=True):
         if self.change is None:
             return not self.has_state and not meta.uid and not meta.resource_version
         return ObjectKey(found.kind, meta.namespace, meta.name) in self.change
+
+    def is_created(self, key: ObjectKey) -> bool:
+        """Whether the change creates the object: the state does not have it."""
+        return self.change is not None and key in self.change and key not in self.replaced
 
     def knows_all(self, kind: str) -> bool:
         """Whether an object of this kind that is not in the state does not exist."""
@@ -298,6 +305,16 @@ class PodOwnership:
         owned = self._inventory.owned.get((meta.namespace, controller.kind, meta.name), ())
         return [m for m in owned if _may_be_same(m.owner_uid, meta.uid)] + list(self._adopted(controller))
 
+    def has_pods(self, controller: AnyController) -> bool:
+        """Whether pods that are not finished name the controller as their owner, a Deployment by its ReplicaSets."""
+        meta = controller.metadata
+        owners = [(meta.namespace, controller.kind, meta.name)]
+        if isinstance(controller, Controller) and controller.kind == "Deployment":
+            sets = [one.metadata.name for one in self.replica_sets(controller)]
+            sets += self._missing_sets.get((meta.namespace, meta.name), ())
+            owners = [(meta.namespace, "ReplicaSet", name) for name in sets]
+        return any(pod.active for owner in owners for pod in self._inventory.owned.get(owner, ()))
+
     def members_by_set(self, deployment: Controller) -> dict[str, list[PodEntry]]:
         """The Deployment's pods by the name of a ReplicaSet that is not in the input; pods without one under ""."""
         meta = deployment.metadata
@@ -315,9 +332,28 @@ class PodOwnership:
         selector = selector_of(controller)
         namespace = controller.metadata.namespace
         for labels, entry in self._inventory.orphans.get(namespace, ()):
-            if (namespace, entry.name) not in self._adopted_pods and label_model.matches(selector, labels):
+            if (
+                (namespace, entry.name) not in self._adopted_pods
+                and label_model.matches(selector, labels)
+                and _may_adopt(controller, labels, entry.name)
+            ):
                 self._adopted_pods.add((namespace, entry.name))
                 yield entry
+
+
+def _may_adopt(controller: AnyController, labels: Mapping[str, str], name: str) -> bool:
+    """
+    Whether the controller takes a pod that its selector matches.
+
+    The selector of a ReplicaSet has the hash of its template, so a Deployment takes no pod without one; a StatefulSet
+    takes only pods that have a name of its own.
+    """
+    if controller.kind == "Deployment":
+        return TEMPLATE_HASH in labels
+    if controller.kind == "StatefulSet":
+        before, _, ordinal = name.rpartition("-")
+        return before == controller.metadata.name and ordinal.isascii() and ordinal.isdecimal()
+    return True
 
 
 def _belongs_to(replica_set: Controller, deployment: Controller) -> bool:

@@ -41,7 +41,33 @@ from bayplan.wire.controllers import AnyController, Controller, PodTemplateSpec
 
 GENERATION = "deprecated.daemonset.template.generation"
 PAUSED = "paused: its new template is not rolled out"
+ROLLED_OUT = ("Deployment", "StatefulSet", "DaemonSet")
 ON_DELETE = "OnDelete: running pods keep the old template until they are deleted"
+
+
+def assume_changed(state: DesiredState) -> list[tuple[ObjectKey, str]]:
+    """
+    Take controllers of the change that the state lacks, while it has their pods, for ones whose template changes.
+
+    What they were before is not known. If the template is new, this is what happens; else nothing does. Returns those
+    of which nothing can be assumed, with the reason: the template of a Job cannot change.
+    """
+    if state.change is None:
+        return []
+    ownership = PodOwnership(state.inventory, state.controllers["ReplicaSet"])
+    unknown = []
+    for kind in _BUILDERS:
+        for controller in state.controllers[kind]:
+            key = key_of(controller)
+            if key not in state.change or key in state.replaced or not ownership.has_pods(controller):
+                continue
+            if kind in ROLLED_OUT:
+                state.replaced[key] = controller
+                state.rolled_out.add(key)
+                state.assumed_changed.append(key)
+            elif kind == "Job":
+                unknown.append((key, pod_creation.NOT_IN_STATE))
+    return unknown
 
 
 def changed_controllers(state: DesiredState) -> set[ObjectKey]:

@@ -7,17 +7,21 @@ admitted never pass here. Does not create pods and does not schedule them.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import msgspec
 
 from bayplan.controllers import completed_resources, ephemeral_claims, limit_ranges, pod_classes, pod_defaults
 from bayplan.controllers.desired_state import DesiredState
 from bayplan.controllers.pod_classes import ClassError
-from bayplan.controllers.pod_injection import PodInjection
+from bayplan.controllers.pod_injection import MUTATING, PodInjection
 from bayplan.controllers.resource_quotas import QuotaLedger
 from bayplan.wire.admission import LimitRange, RuntimeClass
 from bayplan.wire.pods import Pod, PodSpec
 from bayplan.wire.storage import PersistentVolumeClaim
 
+SCHEDULERS = frozenset((pod_defaults.DEFAULT_SCHEDULER, "bayplan"))
+_FIRST_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))  # every cluster has them
 RESOURCE_CLAIMS = "it has resource claims (dynamic resource allocation)"
 
 
@@ -58,9 +62,18 @@ class _Completed(msgspec.Struct, frozen=True):
 
 
 class PodAdmission:
-    """Admits pods against the namespaces, classes, limit ranges and quotas of one state."""
+    """
+    Admits pods against the namespaces, classes, limit ranges and quotas of one state.
 
-    def __init__(self, state: DesiredState, quotas: QuotaLedger | None = None) -> None:
+    Only pods for one of the `schedulers` can be judged.
+    """
+
+    def __init__(
+        self,
+        state: DesiredState,
+        quotas: QuotaLedger | None = None,
+        schedulers: Container[str] = SCHEDULERS,
+    ) -> None:
         self._state = state
         self.quotas = quotas or QuotaLedger(state.resource_quotas)
         self._namespaces = {one.metadata.name: one for one in state.namespaces}
@@ -70,8 +83,10 @@ class PodAdmission:
             self._limit_ranges.setdefault(limit_range.metadata.namespace, []).append(limit_range)
         self._completed: dict[tuple[str, int], _Completed] = {}
         self._claims = {(one.metadata.namespace, one.metadata.name) for one in state.claims}
-        webhooks_known = state.knows_all("MutatingWebhookConfiguration") and state.knows_all("Namespace")
-        self._injection = PodInjection(self._namespaces, state.mutating_webhooks, complete=webhooks_known)
+        webhooks_known = state.knows_all(MUTATING) and state.knows_all("Namespace")
+        configurations = (*state.mutating_webhooks, *state.validating_webhooks)
+        self._injection = PodInjection(self._namespaces, configurations, complete=webhooks_known)
+        self._schedulers = schedulers
 
     def admit(self, pod: Pod) -> AdmittedPod:
         """The new pod after admission. If it is admitted, its quotas are charged."""
@@ -88,12 +103,22 @@ class PodAdmission:
         message = found.refused or self.quotas.charge(namespace, name, found.spec)
         if message:
             return AdmittedPod(pod, refused=f'pods "{name}" is forbidden: {message}')
-        doubts = filter(None, (found.not_judged, self._injection.reason(pod)))
-        return self.with_claims(AdmittedPod(pod, not_judged="; ".join(doubts)))
+        doubts = (found.not_judged, self._of_namespace(namespace), self._injection.reason(pod), self._elsewhere(pod))
+        return self.with_claims(AdmittedPod(pod, not_judged="; ".join(filter(None, doubts))))
 
     def admit_stored(self, pod: Pod) -> AdmittedPod:
         """A pod that a server has admitted: only what happens to it afterwards is left."""
-        return self.with_claims(AdmittedPod(pod, not_judged=RESOURCE_CLAIMS if pod.spec.resource_claims else ""))
+        doubts = (RESOURCE_CLAIMS if pod.spec.resource_claims else "", self._elsewhere(pod))
+        return self.with_claims(AdmittedPod(pod, not_judged="; ".join(filter(None, doubts))))
+
+    def _of_namespace(self, name: str) -> str:
+        """A namespace that a state with namespaces lacks may not exist."""
+        listed = self._state.has_state and self._namespaces and name not in self._namespaces
+        return f"its namespace {name} is not in the state" if listed and name not in _FIRST_NAMESPACES else ""
+
+    def _elsewhere(self, pod: Pod) -> str:
+        name = pod.spec.scheduler_name
+        return f"it is for the scheduler {name}" if name and name not in self._schedulers else ""
 
     def with_claims(self, admitted: AdmittedPod) -> AdmittedPod:
         """The result with the claims of the pod's ephemeral volumes that do not exist yet."""

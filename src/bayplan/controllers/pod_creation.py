@@ -32,6 +32,7 @@ from bayplan.wire.pods import Pod
 
 MAX_CREATED_PODS = 1_000_000  # several times what a Kubernetes cluster supports; only a typing error requests more
 PODS_PER_PROGRESS_REPORT = 1000
+NOT_IN_STATE = "the state has pods of it, but not what it was before the change"
 NUMBER_NOT_KNOWN = "it has a pod template, and how many pods are made from it is not known"
 
 
@@ -103,9 +104,13 @@ class _PodFactory(msgspec.Struct, eq=False):
 
     def replicas(self, controller: AnyController) -> None:
         """Identical pods, as many as are missing."""
-        n_missing = pod_templates.n_replicas(controller) - sum(
-            member.active for member in self.ownership.members(controller)
-        )
+        active = [member for member in self.ownership.members(controller) if member.active]
+        n_missing = pod_templates.n_replicas(controller) - len(active)
+        for member in active if n_missing < 0 else ():
+            if self.inputs.is_created(ObjectKey("Pod", controller.metadata.namespace, member.name)):
+                key = WorkloadKey(f"{controller.metadata.namespace}/{member.name}")
+                why = f"{controller.kind} {controller.metadata.name} adopts it, and deletes a pod that is one too many"
+                self.created.not_judged[key] = why
         self._check_limit(controller, n_missing)
         self._add_identical(controller, n_missing)
 
@@ -135,10 +140,15 @@ class _PodFactory(msgspec.Struct, eq=False):
         meta, spec = controller.metadata, controller.spec
         start, revision = (spec.ordinals or {}).get("start", 0), pod_templates.revision_name(controller)
         self._check_limit(controller, pod_templates.n_replicas(controller))
+        own = {member.name for member in self.ownership.members(controller)}
         for ordinal in range(start, start + pod_templates.n_replicas(controller)):
-            if f"{meta.namespace}/{meta.name}-{ordinal}" in self.taken:
+            name = f"{meta.name}-{ordinal}"
+            if name in own:
                 continue
             pod, claims = pod_templates.stateful_pod(controller, ordinal, revision)
+            if f"{meta.namespace}/{name}" in self.taken:
+                self._add(pod, f'pods "{name}" already exists')
+                continue
             unknown = [claim for claim in claims if (meta.namespace, claim.metadata.name) not in self.claims]
             self.created.claims.extend(unknown)
             # Without its claims the StatefulSet creates no pod.
@@ -180,16 +190,20 @@ class _PodFactory(msgspec.Struct, eq=False):
                 unread.append((key_of(written), NUMBER_NOT_KNOWN))
         for written in self.inputs.custom_objects:
             self.root = key = key_of(written)
-            if written.of_state or self.roots.has_made(key, self.inputs):
+            if written.of_state:
                 continue
             kind = self.inputs.custom_kinds[written.api_version.rpartition("/")[0], written.kind]
-            if key not in replaced:
+            if key in replaced:
+                if not custom_kinds.makes_the_same(kind, written, replaced[key]):
+                    unread.append((key, f"how a {written.kind} replaces its pods is not known"))
+            elif self.roots.has_made(key, self.inputs):
+                if self.inputs.change is not None:
+                    unread.append((key, NOT_IN_STATE))
+            else:
                 try:
                     self._custom(written, kind)
                 except msgspec.ValidationError as error:
                     unread.append((key, f"its pod template cannot be read: {error}"))
-            elif not custom_kinds.makes_the_same(kind, written, replaced[key]):
-                unread.append((key, f"how a {written.kind} replaces its pods is not known"))
 
     def _custom(self, written: CustomObject, kind: CustomKind) -> None:
         if kind.like:

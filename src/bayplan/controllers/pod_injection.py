@@ -1,5 +1,5 @@
 """
-Whether something may change a new pod in a way that cannot be known: sidecar injectors and other webhooks.
+Whether something may change or refuse a new pod in a way that cannot be known: sidecar injectors and other webhooks.
 
 If the webhooks of the cluster are known, they are asked by their own rules and selectors. If not, the labels and
 annotations of the well-known injectors tell. Does not know what would be injected.
@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 from bayplan.mapping import selectors
 from bayplan.model import labels as label_model
 from bayplan.model.labels import Labels
-from bayplan.wire.admission import MutatingWebhook, MutatingWebhookConfiguration, WebhookRule
+from bayplan.wire.admission import Webhook, WebhookConfiguration, WebhookRule
 from bayplan.wire.meta import LabelSelector
 from bayplan.wire.nodes import Namespace
 from bayplan.wire.pods import Pod
 
+MUTATING = "MutatingWebhookConfiguration"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has
 _ISTIO_INJECTION, _ISTIO_REVISION, _ISTIO_SIDECAR = "istio-injection", "istio.io/rev", "sidecar.istio.io/inject"
 _LINKERD = "linkerd.io/inject"
@@ -31,28 +32,30 @@ class PodInjection:
     def __init__(
         self,
         namespaces: Mapping[str, Namespace],
-        configurations: Iterable[MutatingWebhookConfiguration],
+        configurations: Iterable[WebhookConfiguration],
         *,
         complete: bool,
     ) -> None:
         self._namespaces = namespaces
         self._complete = complete
         self._webhooks = [
-            (configuration.metadata.name, webhook)
+            (configuration, webhook)
             for configuration in configurations
             for webhook in configuration.webhooks or ()
             if any(map(_is_about_new_pods, webhook.rules or ()))
         ]
 
     def reason(self, pod: Pod) -> str:
-        """What may change the pod; empty if nothing is known to."""
+        """What may change the pod, or else refuse it; empty if nothing is known to."""
         namespace = self._namespaces.get(pod.metadata.namespace)
         for configuration, webhook in self._webhooks:
             if self._may_match(webhook, pod, namespace):
-                return f"the webhook {webhook.name} of MutatingWebhookConfiguration {configuration} may change it"
+                may = "change" if configuration.kind == MUTATING else "refuse"
+                named = f"{configuration.kind} {configuration.metadata.name}"
+                return f"the webhook {webhook.name} of {named} may {may} it"
         return "" if self._complete else _istio(pod, namespace) or _linkerd(pod, namespace)
 
-    def _may_match(self, webhook: MutatingWebhook, pod: Pod, namespace: Namespace | None) -> bool:
+    def _may_match(self, webhook: Webhook, pod: Pod, namespace: Namespace | None) -> bool:
         own = pod.metadata.labels or {}
         if not _matches(webhook.object_selector, own):
             return False

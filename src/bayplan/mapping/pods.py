@@ -129,6 +129,13 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None, shape: by
     )
 
 
+def waiting(pod: Pod, spread_context: SpreadContext | None = None) -> Workload:
+    """The pod as a workload that has no place yet; a node that it names itself is the only one for it."""
+    workload = workload_of(pod, spread_context)
+    named = pod.spec.node_name
+    return msgspec.structs.replace(workload, requested_target=named) if named else workload
+
+
 def with_spread_context(workload: Workload, context: SpreadContext) -> Workload:
     """The pod with the default spread constraints that the Services and controllers of the context give a new pod."""
     needs = _with_default_spread(workload.needs, workload.labels, workload.namespace, workload.controller, context)

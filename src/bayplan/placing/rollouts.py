@@ -150,7 +150,7 @@ class Stepper(msgspec.Struct, eq=False):
                 self.not_judged[history.key_of(entry.name)] = admitted.not_judged
             history.add(entry)
             self._added.add(history.key_of(entry.name))
-            self.scheduler.add(pods.workload_of(admitted.pod, self.context))
+            self.scheduler.add(pods.waiting(admitted.pod, self.context))
         return True
 
     def _create_claims(self, claims: Iterable[PersistentVolumeClaim], *, admitted: bool = False) -> str:

@@ -7,7 +7,7 @@ to change. Does not know files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import msgspec
@@ -22,6 +22,9 @@ from bayplan.wire import kinds
 from bayplan.wire.kinds import ApiKind, KindHandling, Trait
 
 _TEMPLATE_TYPE = "PodTemplateSpec"
+# Metadata that a server sets itself, whatever a manifest says that was once written by `kubectl get`.
+_OF_DELETION = frozenset(("deletionTimestamp", "deletionGracePeriodSeconds"))
+_OF_SERVER = _OF_DELETION | {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
 Identity = tuple[str, ObjectKey]  # the API group tells kinds of the same name apart
 
 
@@ -88,14 +91,36 @@ def merge(held: HeldChange) -> list[Fault]:
         message = f"expected {uids[1]}, the uid of this object in the state, got {uids[0]}: it is of another cluster"
         return [document.fault(message, "metadata.uid")]
     is_own = row is not None and not row.is_karmada
-    if row is None or Trait.TARGET not in row.traits:  # a manifest cannot set a status; but nodes may be tried out
-        manifest = {key: value for key, value in manifest.items() if key != "status"}
+    manifest = _without(_OF_DELETION, manifest, row)
     types = checking.field_table() if is_own else {}
     merged = applying.applied(current, manifest, types, document.kind)
     causes = updates.validate_update(document.kind, current, merged, types) if is_own else []
     if not causes:
         document.root, document.text, document.typed = merged, b"", None
     return [document.fault(cause.message, cause.field) for cause in causes]
+
+
+def create(held: HeldChange) -> None:
+    """Leave out of a new object what its server sets, so that a finished Job that was dumped begins anew."""
+    document = held.document
+    if held.handling.row is not None and held.handling.row.is_karmada:
+        return  # a fleet is tried out with bindings and clusters as they are
+    try:
+        written = document.plain()
+    except structure_faults.UNDECODABLE:  # reported when the object is decoded
+        return
+    sent = _without(_OF_SERVER, written, held.handling.row)
+    if sent != written:
+        document.root, document.text, document.typed, document.server_made = sent, b"", None, False
+
+
+def _without(metadata_fields: Container[str], manifest: JsonObject, row: ApiKind | None) -> JsonObject:
+    """The manifest without these fields and its status; but nodes and clusters may be tried out with a status."""
+    has_status = row is not None and Trait.TARGET in row.traits
+    sent = {key: value for key, value in manifest.items() if key != "status" or has_status}
+    if isinstance(metadata := sent.get("metadata"), dict):
+        sent["metadata"] = {key: value for key, value in metadata.items() if key not in metadata_fields}
+    return sent
 
 
 def _uid(root: JsonObject) -> str:

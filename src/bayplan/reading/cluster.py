@@ -13,7 +13,15 @@ from typing import TypeVar
 
 import msgspec
 
-from bayplan.controllers import autoscalers, finding_rollouts, pod_creation, pod_defaults, resource_quotas
+from bayplan.controllers import (
+    autoscalers,
+    changed_nodes,
+    finding_rollouts,
+    pod_admission,
+    pod_creation,
+    pod_defaults,
+    resource_quotas,
+)
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
 from bayplan.controllers.created_objects import CreatedObjects
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
@@ -49,7 +57,7 @@ class PodSink(msgspec.Struct, eq=False):
 
     `priority_class_of` has the priority classes of running pods that were written by hand, without a priority;
     `unplaceable` says of running pods that no API server checked what is wrong with them. `charges` has what quotas
-    count of each of the running pods, in their order.
+    count of each of the running pods, in their order. `unscheduled` are pods on a node that no server has stored.
     """
 
     running: list[tuple[Workload, str]] = []
@@ -57,6 +65,7 @@ class PodSink(msgspec.Struct, eq=False):
     priority_class_of: dict[WorkloadKey, str] = {}
     unplaceable: dict[WorkloadKey, str] = {}
     charges: list[QuotaCharge] = []
+    unscheduled: dict[WorkloadKey, Pod] = {}
 
     def __call__(self, pod: Pod) -> None:
         if pod.status.phase in pods.FINISHED:
@@ -74,18 +83,34 @@ class PodSink(msgspec.Struct, eq=False):
             self.unplaceable[workload.key] = workload.unplaceable
         if pod.spec.priority is None:
             self.priority_class_of[workload.key] = pod.spec.priority_class_name
+        if not pod.metadata.uid:
+            self.unscheduled[workload.key] = pod
+
+    def hold_back(self, is_created: Callable[[ObjectKey], bool]) -> None:
+        """Let pods wait that the change creates, although they name their node: it may be gone, or full."""
+        created = {
+            key: pod
+            for key, pod in self.unscheduled.items()
+            if is_created(ObjectKey("Pod", pod.metadata.namespace, pod.metadata.name))
+        }
+        if created:
+            kept = [n for n, (workload, _) in enumerate(self.running) if workload.key not in created]
+            self.running, self.charges = [self.running[n] for n in kept], [self.charges[n] for n in kept]
+            self.pending.extend(created.values())
 
 
 class LoadedCluster(ClusterToPlace, kw_only=True):
     """
     The cluster with `notes`, which say what was skipped or created.
 
-    `n_set_aside` objects of the state could not be read. `not_judged_objects` make pods in a way that cannot be read.
-    `made_for` leads from each created pod to the object of the input that it is made for.
+    `n_set_aside` objects of the state could not be read, `n_admitting` policies may change or refuse pods.
+    `not_judged_objects` make pods in a way that cannot be read. `made_for` leads from each created pod to the object of
+    the input that it is made for.
     """
 
     notes: list[str] = msgspec.field(default_factory=list)
     n_set_aside: int = 0
+    n_admitting: int = 0
     not_judged_objects: list[tuple[ObjectKey, str]] = msgspec.field(default_factory=list)
     made_for: dict[WorkloadKey, ObjectKey] = msgspec.field(default_factory=dict)
 
@@ -132,18 +157,22 @@ def cluster_of(
     seed: str = "",
     sink: PodSink | None = None,
     load: AssumedLoad = CURRENT,
+    schedulers: Container[str] = pod_admission.SCHEDULERS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> LoadedCluster:
     """
     An index of the nodes and running pods, and everything pending, including the missing pods of controllers.
 
-    `load` says how many replicas autoscalers ask for. `progress` receives a line of text now and then.
+    `load` says how many replicas autoscalers ask for, `schedulers` whose pods are placed. `progress` receives a line of
+    text now and then.
     """
     sink = sink or PodSink()
     for pod in inputs.pods:
         sink(pod)
+    sink.hold_back(inputs.is_created)
+    unknown = [*finding_rollouts.assume_changed(inputs), *changed_nodes.evicting(inputs, sink.running)]
     scaling = autoscalers.scale(inputs, load)
-    admission = PodAdmission(inputs, _ledger(inputs, sink))
+    admission = PodAdmission(inputs, _ledger(inputs, sink), schedulers)
     admitted = _admitted(inputs, sink.pending, admission)
     created = pod_creation.create_missing_pods(
         inputs,
@@ -168,7 +197,7 @@ def cluster_of(
         if n_added % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
             progress(f"adding running pods to the index: {n_added} of {len(sink.running)}")
     pending: list[Workload] = []
-    for workload in _mapped(inputs, (*admitted.pods, *created.pods), lambda pod: pods.workload_of(pod, spread_context)):
+    for workload in _mapped(inputs, (*admitted.pods, *created.pods), lambda pod: pods.waiting(pod, spread_context)):
         pending.append(workload)
         if workload.unplaceable:
             sink.unplaceable[workload.key] = workload.unplaceable
@@ -180,8 +209,15 @@ def cluster_of(
     refused = [*admitted.refused, *created.refused]
     not_judged = {**admitted.not_judged, **created.not_judged}
     notes += [*scaling, *admitted.notes, *created.notes]
+    created.not_judged_objects.extend(unknown)
+    for key in inputs.assumed_changed:
+        notes.append(
+            f"{key.kind} {key.namespace}/{key.name} is not in the state, but its pods are: "
+            "they are replaced as if its template had changed"
+        )
     for made_by, reason in created.not_judged_objects:
-        notes.append(f"not judged: the pods of {made_by.kind} {made_by.namespace}/{made_by.name}: {reason}")
+        named = f"{made_by.namespace}/{made_by.name}".lstrip("/")
+        notes.append(f"not judged: the pods of {made_by.kind} {named}: {reason}")
     return LoadedCluster(
         index=index,
         pending=pending,
@@ -190,6 +226,7 @@ def cluster_of(
         disruption_budgets=budgets,
         change=_of_change(inputs, pending, created, refused),
         n_set_aside=len(inputs.set_aside),
+        n_admitting=sum(inputs.skipped[row.kind] for row in kinds.having(Trait.ADMITS)),
         refused=refused,
         not_judged=not_judged,
         not_judged_objects=created.not_judged_objects,
@@ -208,10 +245,9 @@ def _of_change(
         return None
     owners = owners_of(inputs, created.replica_sets)
     workloads = [*pending, *(pods.workload_of(one.pod) for one in refused)]
+    change = inputs.change | autoscalers.targets_of(one for one in inputs.autoscalers if inputs.is_changed(one))
     return frozenset(
-        one.key
-        for one in workloads
-        if created.made_for.get(one.key) in inputs.change or is_made_for(inputs.change, one, owners)
+        one.key for one in workloads if created.made_for.get(one.key) in change or is_made_for(change, one, owners)
     )
 
 

@@ -64,8 +64,8 @@ class Inputs(DesiredState, kw_only=True):
     def state_notes(self) -> list[str]:
         """What the change replaces, and what in the state cannot be read, in a few lines."""
         found = []
-        if self.replaced:
-            n = len(self.replaced)
+        n = len(self.replaced.keys() - set(self.assumed_changed))
+        if n:
             found.append("1 object of the state is replaced" if n == 1 else f"{n} objects of the state are replaced")
         return [*found, *set_aside_notes(self.set_aside)]
 
@@ -143,6 +143,8 @@ class Collector:
         if isinstance(before, list):  # what cannot be read is set aside, and the change creates the object
             self.inputs.set_aside.extend(before[:1])
             before = held.current = None
+        if before is None:
+            changes.create(held)
         refused = [] if before is None else changes.merge(held)
         self.faults.extend(refused)
         if refused:

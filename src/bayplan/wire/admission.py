@@ -75,12 +75,14 @@ class WebhookRule(WireObject):
     scope: str = ""
 
 
-class MutatingWebhook(WireObject):
+class Webhook(WireObject):
     name: str = ""
     rules: list[WebhookRule] | None = None
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
 
 
-class MutatingWebhookConfiguration(ApiObject):
-    webhooks: list[MutatingWebhook] | None = None
+class WebhookConfiguration(ApiObject):
+    """A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
+
+    webhooks: list[Webhook] | None = None

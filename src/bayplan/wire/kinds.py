@@ -15,7 +15,7 @@ import msgspec
 
 from bayplan.caching import memoised
 from bayplan.wire import observed
-from bayplan.wire.admission import LimitRange, MutatingWebhookConfiguration, ResourceQuota, RuntimeClass
+from bayplan.wire.admission import LimitRange, ResourceQuota, RuntimeClass, WebhookConfiguration
 from bayplan.wire.controllers import (
     Controller,
     CronJob,
@@ -152,7 +152,9 @@ _ROWS = (
     ApiKind("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", RuntimeClass, "runtime_classes",
             _OF_CLUSTER | _WIDE | _NO_STATUS),
     ApiKind("MutatingWebhookConfiguration", _ADMISSION, "v1", "mutatingwebhookconfigurations",
-            MutatingWebhookConfiguration, "mutating_webhooks", _OF_CLUSTER | _WIDE | _NO_STATUS),
+            WebhookConfiguration, "mutating_webhooks", _OF_CLUSTER | _WIDE | _NO_STATUS),
+    ApiKind("ValidatingWebhookConfiguration", _ADMISSION, "v1", "validatingwebhookconfigurations",
+            WebhookConfiguration, "validating_webhooks", _OF_CLUSTER | _WIDE | _NO_STATUS),
     # Storage.
     ApiKind("PersistentVolume", "", "v1", "persistentvolumes", PersistentVolume, "volumes",
             _PLACED_AGAIN | _OF_CLUSTER | _WIDE, PersistentVolume),
@@ -222,8 +224,6 @@ _ROWS = (
     ApiKind("PriorityLevelConfiguration", _FLOW, "v1", "prioritylevelconfigurations", traits=_WIDE),
     ApiKind("ValidatingAdmissionPolicy", _ADMISSION, "v1", "validatingadmissionpolicies", traits=_ADMITS | _WIDE),
     ApiKind("ValidatingAdmissionPolicyBinding", _ADMISSION, "v1", "validatingadmissionpolicybindings",
-            traits=_ADMITS | _WIDE),
-    ApiKind("ValidatingWebhookConfiguration", _ADMISSION, "v1", "validatingwebhookconfigurations",
             traits=_ADMITS | _WIDE),
     ApiKind("VolumeAttributesClass", _STORAGE, "v1", "volumeattributesclasses", traits=_WIDE),
 )

@@ -1,0 +1,227 @@
+"""
+Changes for which a gate must not be green: each was once placed, or not looked at, where a cluster would say no.
+
+The cluster has two nodes of 4 cpu. What asks for 64 fits nowhere.
+"""
+
+import json
+
+import pytest
+
+from rollout_scenes import controller, node, pod_of
+
+TOO_LARGE = "64"
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+
+
+def replica_set(name, owner, replicas=2):
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": "web",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    made = controller("ReplicaSet", replicas=replicas)
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    made["metadata"] = {"name": name, "namespace": "shop", "uid": name, "ownerReferences": [reference]}
+    made["spec"]["selector"], made["spec"]["template"]["metadata"] = {"matchLabels": labels}, {"labels": labels}
+    return made  # fmt: skip
+
+
+def manifest(kind, cpu=TOO_LARGE, **spec):
+    """As people write it, without a uid."""
+    written = controller(kind, replicas=2, cpu=cpu, **spec)
+    written["metadata"] = {"name": "web", "namespace": "shop"}
+    if kind == "Job":
+        del written["spec"]["selector"]
+        written["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    return written
+
+
+def bare(name, cpu=TOO_LARGE, status=None, metadata=None, **spec):
+    requests = {"resources": {"requests": {"cpu": cpu}}}
+    written = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", **(metadata or {})}}
+    written["spec"] = {"containers": [{"name": "c", "image": "c", **requests}], **spec}
+    return written if status is None else {**written, "status": status}
+
+
+@pytest.fixture
+def gate(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def place(state, change, *words):
+        for name, objects in (("state", [node("n1"), node("n2"), *state]), ("change", change)):
+            (tmp_path / f"{name}.json").write_text("\n".join(map(json.dumps, objects)))
+        return run("place", "--state", "state.json", "-f", "change.json", *words)
+
+    return place
+
+
+DEPLOYMENT, STATEFUL, DAEMON = controller("Deployment"), controller("StatefulSet"), controller("DaemonSet")
+OWNED = {
+    "Deployment": [pod_of(replica_set("web-abc", DEPLOYMENT), f"web-abc-{n}", f"n{n}") for n in (1, 2)],
+    "StatefulSet": [pod_of(STATEFUL, f"web-{n}", f"n{n + 1}") for n in (0, 1)],
+    "DaemonSet": [pod_of(DAEMON, f"web-{n}", f"n{n}") for n in (1, 2)],
+}
+
+
+@pytest.mark.parametrize("kind", OWNED)
+def test_a_controller_that_only_its_pods_show_is_rolled_out(gate, kind):
+    result = gate(OWNED[kind], [manifest(kind)])
+    assert (result.exit_code, "stuck at step" in result.stdout) == (1, True)
+    assert f"note: {kind} shop/web is not in the state, but its pods are: they are replaced as if" in result.stderr
+    assert "object of the state is replaced" not in result.stderr
+    assert gate(OWNED[kind], [manifest(kind, cpu="1")]).exit_code == 0
+
+
+def test_a_deployment_of_which_only_the_replica_sets_are_known_is_rolled_out(gate):
+    assert gate([replica_set("web-abc", DEPLOYMENT), *OWNED["Deployment"]], [manifest("Deployment")]).exit_code == 1
+
+
+def test_a_controller_whose_state_cannot_be_read_is_rolled_out(gate):
+    broken = {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "replicas": "two"}}
+    assert gate([broken, *OWNED["Deployment"]], [manifest("Deployment")]).exit_code == 1
+
+
+def test_a_job_that_only_its_pods_show_is_not_judged(gate):
+    owner = controller("Job")
+    result = gate([pod_of(owner, "web-x", "n1")], [manifest("Job")], "--strict")
+    assert result.exit_code == 1
+    assert "Job shop/web: the state has pods of it, but not what it was before the change" in result.stderr
+
+
+def test_a_deployment_adopts_no_bare_pods(gate):
+    running = [bare(f"debug-{n}", cpu="1", metadata={"labels": {"app": "web"}}, nodeName=f"n{n}") for n in (1, 2)]
+    result = gate(running, [manifest("Deployment")])
+    assert (result.exit_code, "note: 0 of 2 placed of the change" in result.stderr) == (1, True)
+
+
+def test_a_stateful_set_waits_for_a_name_that_another_pod_has(gate):
+    result = gate([bare("web-0", cpu="1", nodeName="n1")], [manifest("StatefulSet", cpu="1")])
+    assert (result.exit_code, 'pods "web-0" already exists' in result.stdout) == (1, True)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["with its ReplicaSet", "without"])
+def test_a_custom_object_whose_pods_run_is_not_judged(gate, whole):
+    rollout = {**controller("Deployment"), "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+    sets = [replica_set("web-abc", rollout)] if whole else []
+    changed = {
+        **rollout,
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": controller("Deployment", cpu="64")["spec"],
+    }
+    for state in ([rollout, *sets, *OWNED["Deployment"]], [*sets, *OWNED["Deployment"]] if whole else [rollout]):
+        result = gate(state, [changed], "--strict")
+        assert (result.exit_code, "not judged: the pods of Rollout shop/web" in result.stderr) == (1, True)  # fmt: skip
+
+
+def test_what_a_changed_autoscaler_asks_for_is_of_the_change(gate):
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    autoscaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "shop"},
+    }
+    autoscaler["spec"] = {"scaleTargetRef": target, "minReplicas": 50, "maxReplicas": 60}
+    result = gate([controller("Deployment", replicas=2)], [autoscaler])
+    assert (result.exit_code, "note: 8 of 50 placed of the change" in result.stderr) == (1, True)  # fmt: skip
+
+
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        bare("one", status={"phase": "Succeeded"}),
+        bare("one", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        {**manifest("Job"), "status": COMPLETE},
+        {**manifest("Deployment"), "metadata": {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "7",
+                                                "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+    ],
+    ids=["succeeded", "terminating", "complete", "deployment"],
+)  # fmt: skip
+def test_what_a_server_sets_does_not_hide_a_new_object(gate, written):
+    result = gate([], [written])
+    assert (result.exit_code, "Insufficient cpu" in result.stdout) == (1, True)
+
+
+def test_a_deletion_in_a_manifest_deletes_nothing(gate):
+    marked = manifest("Deployment")
+    marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert gate([DEPLOYMENT, *OWNED["Deployment"]], [marked]).exit_code == 1
+
+
+@pytest.mark.parametrize("name, cpu, exit_code", [("n1", "1", 0), ("n1", TOO_LARGE, 1), ("gone", "1", 1)])
+def test_a_node_that_a_new_pod_names_must_take_it(gate, name, cpu, exit_code):
+    for change in (bare("one", cpu=cpu, nodeName=name), manifest("Deployment", cpu=cpu, pod={"nodeName": name})):
+        assert gate([], [change]).exit_code == exit_code
+
+
+def test_a_pod_that_runs_already_is_not_placed_again(gate):
+    running = bare("one", cpu="3", nodeName="n1", metadata={"uid": "u"}, status={"phase": "Running"})
+    assert gate([running], [bare("one", cpu="3", nodeName="n1")]).exit_code == 0
+
+
+def test_pods_that_a_changed_node_drives_out_are_named(gate):
+    tainted = node("n1", taints=[{"key": "k", "effect": "NoExecute"}])
+    result = gate([DEPLOYMENT, replica_set("web-abc", DEPLOYMENT), *OWNED["Deployment"]], [tainted], "--strict")
+    assert result.exit_code == 1
+    assert "Node n1: its change drives out 1 running pod (shop/web-abc-1)" in result.stderr
+
+
+def test_a_daemon_set_leaves_a_node_that_it_no_longer_selects(gate):
+    selecting = controller("DaemonSet", pod={"nodeSelector": {"disk": "ssd"}})
+    labelled = [node(name, labels={"disk": "ssd"}) for name in ("n1", "n2")]
+    state = [selecting, *(pod_of(selecting, f"web-{n}", f"n{n}") for n in (1, 2))]
+    result = gate([*state], [node("n1"), labelled[1]], "--strict")
+    assert (result.exit_code, "(shop/web-1)" in result.stderr, "shop/web-2" in result.stderr) == (1, True, False)
+
+
+def test_a_pod_for_another_scheduler_is_not_judged(gate):
+    result = gate([], [bare("one", cpu="1", schedulerName="volcano")], "--strict")
+    assert (result.exit_code, "not judged: it is for the scheduler volcano" in result.stdout) == (1, True)
+    assert gate([], [bare("one", cpu="1", schedulerName="bayplan")], "--strict").exit_code == 0
+
+
+RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+
+
+@pytest.mark.parametrize("resources, exit_code", [(["pods"], 1), (["services"], 0)])
+def test_what_a_webhook_may_refuse_is_not_judged(gate, resources, exit_code):
+    webhook = {"name": "w.example.com", "rules": [{**RULE, "resources": resources}]}
+    refusing = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    refusing |= {"metadata": {"name": "w"}, "webhooks": [webhook]}
+    result = gate([refusing], [bare("one", cpu="1")], "--strict")
+    assert result.exit_code == exit_code
+    assert ("w.example.com of ValidatingWebhookConfiguration w may refuse it" in result.stdout) == bool(exit_code)
+
+
+def test_policies_that_are_not_read_are_a_no_under_strict(gate):
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+    }
+    assert gate([policy], [bare("one", cpu="1")], "--strict").exit_code == 1
+    assert gate([policy], [bare("one", cpu="1")]).exit_code == 0  # fmt: skip
+
+
+def test_a_namespace_that_the_state_does_not_list_may_not_exist(gate):
+    elsewhere = bare("one", cpu="1", metadata={"namespace": "nowhere"})
+    result = gate([NAMESPACE], [elsewhere], "--strict")
+    assert (result.exit_code, "its namespace nowhere is not in the state" in result.stdout) == (1, True)
+    assert gate([NAMESPACE], [bare("one", cpu="1")], "--strict").exit_code == 0
+    assert gate([NAMESPACE], [bare("one", cpu="1", metadata={"namespace": "default"})], "--strict").exit_code == 0
+
+
+def test_a_pod_that_a_full_replica_set_adopts_is_not_judged(gate):
+    state = [
+        replica_set("web-abc", DEPLOYMENT),
+        *OWNED["Deployment"],
+        DEPLOYMENT | {"spec": {**DEPLOYMENT["spec"], "replicas": 2}},
+    ]
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    result = gate(state, [bare("mine", cpu="1", metadata={"labels": labels})], "--strict")
+    assert (result.exit_code, "ReplicaSet web-abc adopts it" in result.stdout) == (1, True)  # fmt: skip
