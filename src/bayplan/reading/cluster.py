@@ -18,7 +18,7 @@ from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
 from bayplan.controllers.created_objects import CreatedObjects
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
-from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
+from bayplan.controllers.resource_quotas import ChargedShape, QuotaLedger
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pod_shapes, pods, storage, targets
@@ -47,16 +47,16 @@ class PodSink(msgspec.Struct, eq=False):
     """
     Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
 
-    `priority_class_of` has the priority classes of running pods that were written by hand, without a priority;
-    `unplaceable` says of running pods that no API server checked what is wrong with them. `charges` has what quotas
-    count of each of the running pods, in their order.
+    `charged` has what each of the running pods is charged by if there are quotas, in their order. `priority_class_of`
+    has the priority classes of running pods that were written by hand, without a priority, by their positions;
+    `unplaceable` says of running pods that no API server checked what is wrong with them.
     """
 
     running: list[tuple[Workload, str]] = []
     pending: list[Pod] = []
-    priority_class_of: dict[WorkloadKey, str] = {}
+    charged: list[ChargedShape] = []
+    priority_class_of: dict[int, str] = {}
     unplaceable: dict[WorkloadKey, str] = {}
-    charges: list[QuotaCharge] = []
 
     def __call__(self, pod: Pod) -> None:
         if pod.status.phase in pods.FINISHED:
@@ -66,14 +66,14 @@ class PodSink(msgspec.Struct, eq=False):
             return
         shape, spec = pod_shapes.shape_of(pod_defaults.defaulted(pod)), pod.spec
         workload = pods.workload_of(pod, shape=shape)
-        self.charges.append(
-            resource_quotas.charge_of_shape(shape, spec.active_deadline_seconds, spec.priority_class_name)
+        if spec.priority is None:
+            self.priority_class_of[len(self.running)] = spec.priority_class_name
+        self.charged.append(
+            resource_quotas.charged_shape(shape, spec.active_deadline_seconds, spec.priority_class_name)
         )
-        self.running.append((workload, pod.spec.node_name))
+        self.running.append((workload, spec.node_name))
         if workload.unplaceable:
             self.unplaceable[workload.key] = workload.unplaceable
-        if pod.spec.priority is None:
-            self.priority_class_of[workload.key] = pod.spec.priority_class_name
 
 
 class LoadedCluster(ClusterToPlace, kw_only=True):
@@ -257,8 +257,9 @@ def _ledger(inputs: Inputs, sink: PodSink) -> QuotaLedger:
     """The quotas of the input, charged with the pods and claims that exist."""
     ledger = QuotaLedger(inputs.resource_quotas)
     if inputs.resource_quotas:
-        for (workload, _), charge in zip(sink.running, sink.charges, strict=True):
+        for (workload, _), charged in zip(sink.running, sink.charged, strict=True):
             if ledger.applies_to(workload.namespace):
+                charge = resource_quotas.charge_of_shape(charged)
                 ledger.count_existing(workload.namespace, workload.name, charge)
         for pod in sink.pending:
             meta = pod.metadata
@@ -300,9 +301,9 @@ def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = 
 def _prioritised(sink: PodSink, context: pods.SpreadContext) -> Iterator[tuple[Workload, str]]:
     """The running pods with their nodes, each with the priority that admission gives it."""
     classes = sink.priority_class_of if context.priorities else {}
-    for workload, target in sink.running:
-        if classes and workload.key in classes:
-            priority = context.priority_of(classes[workload.key])
+    for position, (workload, target) in enumerate(sink.running):
+        if position in classes:
+            priority = context.priority_of(classes[position])
             yield msgspec.structs.replace(workload, priority=priority), target
         else:
             yield workload, target
