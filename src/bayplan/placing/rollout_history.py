@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bayplan.controllers.desired_state import ObjectKey, PodEntry
-from bayplan.controllers.rollouts import Rollout
 from bayplan.model.workloads import WorkloadKey
 from bayplan.placing.place_pods import PodPlacement
+
+if TYPE_CHECKING:
+    from bayplan.controllers.rollouts import (
+        Rollout,
+    )  # most answers have no rollouts, and its tables are always imported
 
 COMPLETE, STUCK, NOT_JUDGED = "complete", "stuck", "not judged"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from bayplan.controllers import autoscalers, finding_rollouts, pod_creation, pod_defaults, resource_quotas
+from bayplan.controllers import autoscalers, pod_creation, pod_defaults, resource_quotas
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
 from bayplan.controllers.created_objects import CreatedObjects
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
@@ -35,6 +35,9 @@ from bayplan.wire.kinds import Trait
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolumeClaim
+
+if TYPE_CHECKING:
+    from bayplan.controllers.rollouts import Rollout
 
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
@@ -149,11 +152,10 @@ def cluster_of(
         inputs,
         admission=admission,
         load=load,
-        except_for=finding_rollouts.changed_controllers(inputs),
+        except_for=_rolled_out(inputs),
         progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
     )
-    taken = inputs.inventory.names | {f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in created.pods}
-    rollouts = finding_rollouts.rollouts_of(inputs, taken)
+    rollouts = _rollouts(inputs, created)
     spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
@@ -198,6 +200,25 @@ def cluster_of(
         rollouts=rollouts,
         default_class=default_class,
     )
+
+
+def _rolled_out(inputs: Inputs) -> AbstractSet[ObjectKey]:
+    """The controllers whose pods the rollouts create."""
+    if not inputs.replaced:
+        return frozenset()
+    from bayplan.controllers import finding_rollouts  # only an update needs it
+
+    return finding_rollouts.changed_controllers(inputs)
+
+
+def _rollouts(inputs: Inputs, created: CreatedObjects) -> list[Rollout]:
+    """The controllers that the change updates."""
+    if not inputs.replaced:
+        return []
+    from bayplan.controllers import finding_rollouts
+
+    taken = inputs.inventory.names | {f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in created.pods}
+    return finding_rollouts.rollouts_of(inputs, taken)
 
 
 def _of_change(
