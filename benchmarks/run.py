@@ -1,8 +1,8 @@
 """
 Measure everything that needs no server: `python benchmarks/run.py [SECTION...] [--quick]` prints tables, ratios first.
 
-Sections are decisions, growth, loading, state, large, fleet-loading, yaml, start-up, incremental, rollouts, volumes and
-webhook; all of them unless some are named.
+Sections are decisions, growth, loading, state, large, fleet-loading, yaml, start-up, incremental, updates, rollouts,
+volumes and webhook; all of them unless some are named.
 Results are written to results.json and the tables to README.md, section by section: other sections stay unchanged.
 `--quick` uses small inputs to check that everything runs, and writes nothing.
 """
@@ -27,6 +27,7 @@ import rollouts  # noqa: E402
 import start_up  # noqa: E402
 import state_reading  # noqa: E402
 import tables  # noqa: E402
+import updates  # noqa: E402
 import volumes  # noqa: E402
 import yaml_dumps  # noqa: E402
 
@@ -40,6 +41,7 @@ SECTIONS = {
     "yaml": yaml_dumps,
     "start-up": start_up,
     "incremental": incremental,
+    "updates": updates,
     "rollouts": rollouts,
     "volumes": volumes,
     "webhook": reviews,

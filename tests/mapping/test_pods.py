@@ -2,11 +2,14 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bayplan.mapping import pods
+from bayplan.mapping import pod_shapes, pods
 from bayplan.wire.pods import Pod
 
 MIB = 2**20
+SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def workload(spec=None, labels=None, **metadata):
@@ -187,3 +190,58 @@ def test_restarts_do_not_distinguish_pods_of_one_template():
         )
     )
     assert one.needs is other.needs
+
+
+AMOUNTS = st.fixed_dictionaries({}, optional={"cpu": st.sampled_from(["1", "3"]), "memory": st.just("1Gi")})
+CONTAINERS = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from("ab"), "resources": st.fixed_dictionaries({}, optional={"requests": AMOUNTS})}
+    ),
+    max_size=2,
+)
+STATUSES = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from("ab")},
+        optional={
+            "restartCount": st.integers(0, 2),
+            "allocatedResources": AMOUNTS,
+            "resources": st.fixed_dictionaries({}, optional={"requests": AMOUNTS}),
+        },
+    ),
+    max_size=2,
+)
+
+
+@given(CONTAINERS, CONTAINERS, STATUSES, STATUSES)
+def test_pods_of_one_shape_need_what_the_pod_itself_says(containers, init_containers, statuses, init_statuses):
+    written = {
+        "spec": {"containers": containers, "initContainers": init_containers},
+        "status": {"containerStatuses": statuses, "initContainerStatuses": init_statuses},
+    }
+    pod = msgspec.convert(written, Pod)
+    assert pods.workload_of(pod).needs.requests == pods.requests_of(pod)
+
+
+@pytest.mark.parametrize("spec, is_shared", [
+    ({}, True),
+    ({"affinity": {"podAffinity": {SCHEDULING: [{"topologyKey": "zone", "labelSelector": {}}]}}}, True),
+    ({"affinity": {"podAffinity": {SCHEDULING: [{"topologyKey": "zone", "matchLabelKeys": ["job"]}]}}}, False),
+    ({"affinity": {"podAntiAffinity": {SCHEDULING: [{"topologyKey": "zone", "mismatchLabelKeys": ["job"]}]}}}, False),
+    ({"topologySpreadConstraints": [{"topologyKey": "zone", "matchLabelKeys": ["job"]}]}, False),
+])  # fmt: skip
+def test_labels_distinguish_pods_of_one_template_only_if_its_terms_read_them(spec, is_shared):
+    one, other = (
+        pod_shapes.shape_of(msgspec.convert({"metadata": {"labels": {"job": job}}, "spec": spec}, Pod)) for job in "12"
+    )
+    assert (one == other) == is_shared
+
+
+def test_labels_distinguish_pods_whose_annotation_reads_them():
+    text = "podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, matchLabelKeys: [job]}]}"
+    one, other = (
+        pod_shapes.shape_of(
+            msgspec.convert({"metadata": {"labels": {"job": job}, "annotations": {"bayplan.io/affinity": text}}}, Pod)
+        )
+        for job in "12"
+    )
+    assert one != other

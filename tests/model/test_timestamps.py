@@ -68,3 +68,17 @@ def test_fractions_of_a_second():
 def test_an_invalid_timestamp_is_rejected(written):
     with pytest.raises(ValueError, match="expected a"):
         timestamps.nanoseconds(written)
+
+
+ALMOST = st.from_regex(r"[0-9 +]{3,5}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9]Z?\n?", fullmatch=True)
+
+
+@given(ALMOST)
+def test_a_time_is_accepted_if_and_only_if_it_can_be_read(written):
+    try:
+        timestamps.nanoseconds(written)
+    except timestamps.TimestampError:
+        with pytest.raises(timestamps.TimestampError):
+            timestamps.checked(written, "status.startTime")
+    else:
+        assert timestamps.checked(written, "status.startTime") == written

@@ -96,7 +96,8 @@ def outcome(text, *, as_state):
         [(one.message, one.subject, one.path, one.file) for one in listed]
         for listed in (collector.faults, inputs.set_aside)
     ]
-    pods = [repr(one) for one in (sink.running, sink.pending, sink.unplaceable, inputs.inventory)]
+    kept = (sink.running, sink.pending, sink.unplaceable, sink.priority_class_of, sink.charged, inputs.inventory.owned)
+    pods = [repr(one) for one in (*kept, inputs.inventory.orphans, sorted(inputs.inventory.names))]
     return messages, pods, inputs.skipped, len(inputs.nodes), len(inputs.services), collector._n_given_twice
 
 

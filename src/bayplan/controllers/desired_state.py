@@ -106,10 +106,14 @@ class PodInventory(msgspec.Struct):
 
     def add(self, pod: Pod) -> None:
         """Record one pod, which has its namespace already."""
+        self.names.add(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        self.add_named(pod)
+
+    def add_named(self, pod: Pod) -> None:
+        """Record one pod whose name is among the `names` already."""
         meta = pod.metadata
         owner = controller_of(meta)
         entry = entry_of(pod, owner)
-        self.names.add(f"{meta.namespace}/{meta.name}")
         if owner is None:
             self.orphans.setdefault(meta.namespace, []).append((meta.labels or {}, entry))
         else:

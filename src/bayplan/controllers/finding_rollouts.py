@@ -9,7 +9,7 @@ references of pods name them. StatefulSets and DaemonSets mark their pods with t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,11 +21,13 @@ from bayplan.controllers import (
     deployments,
     pod_creation,
     pod_templates,
+    rollout_pods,
     stateful_sets,
 )
 from bayplan.controllers.daemon_set_updates import NodeState
 from bayplan.controllers.deployments import ReplicaSetSize
 from bayplan.controllers.desired_state import TEMPLATE_HASH, DesiredState, ObjectKey, PodEntry, PodOwnership
+from bayplan.controllers.rollout_pods import RolloutPods
 from bayplan.controllers.rollouts import (
     DaemonSetRollout,
     DeploymentRollout,
@@ -145,12 +147,13 @@ class _Builder(msgspec.Struct):
             members = {name: pods for name, pods in self.ownership.members_by_set(deployment).items() if pods}
             sets, members = _mentioned_sets(former, members)
             present = "" if is_new else max(sets, key=lambda name: sets[name].size.replicas, default="")
+        set_of = {pod.name: name for name, pods in members.items() for pod in pods}
         return DeploymentRollout(
-            **self._common(key, [pod for pods in members.values() for pod in pods]),
+            **self._common(key, [pod for pods in members.values() for pod in pods], set_of),
             deployment=deployment,
             size=deployments.size_of(deployment),
             sets=sets,
-            set_of={pod.name: name for name, pods in members.items() for pod in pods},
+            set_of=set_of,
             present=present,
             note=PAUSED if deployment.spec.paused and (is_new or not sets) else "",
         )
@@ -200,8 +203,10 @@ class _Builder(msgspec.Struct):
             note=ON_DELETE if state.on_delete and is_new else "",
         )
 
-    def _common(self, key: ObjectKey, pods: Iterable[PodEntry]) -> dict[str, Any]:
-        by_name = {pod.name: pod for pod in pods}
+    def _common(
+        self, key: ObjectKey, pods: Iterable[PodEntry], set_of: Mapping[str, str] = rollout_pods.NO_SETS
+    ) -> dict[str, Any]:
+        by_name = RolloutPods(pods, set_of)
         now = deletion_order.newest_time(by_name.values())
         return {"key": key, "pods": by_name, "taken": self.taken, "now": now}
 

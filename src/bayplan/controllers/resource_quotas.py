@@ -63,11 +63,22 @@ def charge_of(spec: PodSpec) -> QuotaCharge:
     )
 
 
+class ChargedShape(msgspec.Struct, frozen=True):
+    """What pods of one template are charged by: their shape, and what it does not have."""
+
+    shape: bytes
+    deadline: int | None
+    priority_class: str
+
+
+charged_shape = memoised(16384)(ChargedShape)  # one for all pods of a template
+
+
 @memoised(16384)
-def charge_of_shape(shape: bytes, deadline: int | None, priority_class: str) -> QuotaCharge:
-    """The charge for pods of one shape with this deadline and priority class, which the shape does not have."""
-    spec = pod_shapes.decoded(shape).pod().spec
-    spec.active_deadline_seconds, spec.priority_class_name = deadline, priority_class
+def charge_of_shape(charged: ChargedShape) -> QuotaCharge:
+    """The charge for pods of one shape; few clusters have quotas, so it is computed only where it counts."""
+    spec = pod_shapes.decoded(charged.shape).pod().spec
+    spec.active_deadline_seconds, spec.priority_class_name = charged.deadline, charged.priority_class
     return charge_of(spec)
 
 

@@ -23,6 +23,7 @@ from bayplan.controllers import (
 from bayplan.controllers.daemon_set_updates import DaemonSetState, NodeState
 from bayplan.controllers.deployments import DeploymentSize, ReplicaSetSize
 from bayplan.controllers.desired_state import REVISION_HASH, ObjectKey, PodEntry, entry_of
+from bayplan.controllers.rollout_pods import RolloutPods
 from bayplan.controllers.stateful_sets import StatefulSetState
 from bayplan.wire.controllers import AnyController, Controller, PodTemplateSpec
 from bayplan.wire.pods import Pod
@@ -57,7 +58,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
     """
 
     key: ObjectKey
-    pods: dict[str, PodEntry]
+    pods: RolloutPods
     taken: set[str]
     now: int | None = None
     note: str = ""
@@ -143,9 +144,7 @@ class DeploymentRollout(Rollout, kw_only=True, eq=False):
             self.size,
             self._counted(self.present) if self.present else None,
             [self._counted(name) for name in self.sets if name != self.present],
-            old_pods_exist=any(
-                self.set_of[pod.name] != self.present for pod in self.pods.values() if pod.active or pod.terminating
-            ),
+            old_pods_exist=self.pods.exist_outside(self.present),
         )
         added = []
         if new_size is not None and not self.present:
@@ -174,17 +173,14 @@ class DeploymentRollout(Rollout, kw_only=True, eq=False):
         return self.size.paused or all(self.set_of[pod.name] == self.present for pod in active)
 
     def _counted(self, name: str) -> ReplicaSetSize:
-        pods = [pod for pod in self.pods.values() if pod.active and self.set_of[pod.name] == name]
-        n_available = sum(pod.ready for pod in pods)
-        return msgspec.structs.replace(self.sets[name].size, n_active=len(pods), n_available=n_available)
+        pods = self.pods.of_set(name)
+        return msgspec.structs.replace(self.sets[name].size, n_active=len(pods.active), n_available=pods.n_ready)
 
     def _sync_set(self, name: str) -> tuple[list[tuple[Pod, PodEntry]], list[str]]:
         one = self.sets[name]
-        active = [pod for pod in self.pods.values() if pod.active and self.set_of[pod.name] == name]
-        n_surplus = len(active) - one.size.replicas
+        n_surplus = len(self.pods.of_set(name).active) - one.size.replicas
         if n_surplus > 0:
-            related = self.pods.values()
-            return [], _names_of(deletion_order.first_deleted(active, n_surplus, related, self.now))
+            return [], self.pods.first_deleted(name, n_surplus, self.now)
         names, created = self._names(name), []
         for _ in range(-n_surplus):
             created.append(_created(one.controller, next(names)))

@@ -34,6 +34,7 @@ def shape_of(pod: Pod) -> bytes:
     except labels if the pod's terms read them.
     """
     spec, status, annotations = pod.spec, pod.status, pod.metadata.annotations
+    annotation = annotations.get(AFFINITY_ANNOTATION) if annotations else None
     shape = (
         spec.containers,
         spec.init_containers,
@@ -43,21 +44,30 @@ def shape_of(pod: Pod) -> bytes:
         spec.topology_spread_constraints,
         spec.overhead,
         spec.resources,
-        # Nearly every pod has a volume of its own, with its token; only image volumes matter here.
-        [volume for volume in spec.volumes if volume.image is not None] if spec.volumes else None,
-        _resized(status.container_statuses),
-        _resized(status.init_container_statuses),
-        annotations.get(AFFINITY_ANNOTATION) if annotations else None,
+        _with_images(spec.volumes) if spec.volumes else None,
+        _resized(status.container_statuses) if status.container_statuses else None,
+        _resized(status.init_container_statuses) if status.init_container_statuses else None,
+        annotation,
     )
     encoded = _encode(shape)
-    return _encode((*shape, pod.metadata.labels)) if _READS_OWN_LABELS in encoded else encoded
+    has_terms = spec.affinity or spec.topology_spread_constraints or annotation
+    return _encode((*shape, pod.metadata.labels)) if has_terms and _READS_OWN_LABELS in encoded else encoded
 
 
-def _resized(statuses: list[ContainerStatus] | None) -> list[ContainerStatus] | None:
-    """What the statuses say of resources; how often a container restarted distinguishes pods of one template."""
-    if not statuses or not any(status.restart_count for status in statuses):
-        return statuses
-    return [msgspec.structs.replace(status, restart_count=0) for status in statuses]
+def _with_images(volumes: list[WireVolume]) -> list[WireVolume] | None:
+    """Volumes of images, which are all that matters here: nearly every pod has one of its own, with its token."""
+    for volume in volumes:
+        if volume.image is not None:
+            return [volume for volume in volumes if volume.image is not None]
+    return None
+
+
+def _resized(statuses: list[ContainerStatus]) -> list[ContainerStatus] | None:
+    """The statuses that say something of resources; how often containers restarted distinguishes pods of a template."""
+    for status in statuses:
+        if status.resources is not None or status.allocated_resources is not None:
+            return [one if not one.restart_count else msgspec.structs.replace(one, restart_count=0) for one in statuses]
+    return None
 
 
 class PodShape(msgspec.Struct, array_like=True):

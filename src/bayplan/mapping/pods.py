@@ -42,6 +42,7 @@ from bayplan.wire.pods import (
     Pod,
     PodAffinityTerm,
     TopologySpreadConstraint,
+    WireVolume,
 )
 
 DEFAULT_NAMESPACE = "default"
@@ -103,12 +104,13 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None, shape: by
     namespace = meta.namespace or DEFAULT_NAMESPACE
     context = spread_context or EMPTY_SPREAD_CONTEXT
     needs, fault = _needs(pod_shapes.shape_of(pod) if shape is None else shape)
-    claims = _claims(pod) if spec.volumes else None
+    claims = _claims(meta.name, spec.volumes) if spec.volumes else None
     if claims is not None:
         needs = msgspec.structs.replace(needs, claims=claims)
     owner = controller_of(meta) if meta.owner_references else None
     controller = None if owner is None else _controller_reference(owner.api_version, owner.kind, owner.name)
-    needs = _with_default_spread(needs, labels, namespace, controller, context)
+    if context.services or context.controllers:
+        needs = _with_default_spread(needs, labels, namespace, controller, context)
     return Workload(
         namespace=namespace,
         name=meta.name,
@@ -122,7 +124,7 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None, shape: by
         preempted=meta.deletion_timestamp is not None and _is_preempted(pod),
         nominated_target=pod.status.nominated_node_name,
         preempts=spec.preemption_policy != "Never",
-        gates=tuple([gate.name for gate in spec.scheduling_gates or ()]),
+        gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
         scheduler_name=spec.scheduler_name,
         unplaceable=fault,
         controller=controller,
@@ -159,14 +161,15 @@ def _is_preempted(pod: Pod) -> bool:
     return target is not None and (target.status, target.reason) == ("True", PREEMPTION)
 
 
-def _claims(pod: Pod) -> Claims | None:
-    named, ephemeral = [], []
-    for volume in pod.spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            named.append(volume.persistent_volume_claim.claim_name)
-        if volume.ephemeral is not None:
-            ephemeral.append(f"{pod.metadata.name}-{volume.name}")
-    return Claims((*named, *ephemeral), tuple(ephemeral)) if named or ephemeral else None
+def _claims(pod_name: str, volumes: list[WireVolume]) -> Claims | None:
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
+            break
+    else:  # nearly all pods have volumes, and few have claims
+        return None
+    named = [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
+    ephemeral = [f"{pod_name}-{volume.name}" for volume in volumes if volume.ephemeral is not None]
+    return Claims((*named, *ephemeral), tuple(ephemeral))
 
 
 def _with_default_spread(

@@ -8,11 +8,11 @@ nothing of files or terminals.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
-from bayplan.controllers.rollouts import Rollout
 from bayplan.engine.engine import EngineOf
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods
@@ -21,8 +21,10 @@ from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.placing import pod_scheduler
 from bayplan.placing.place_pods import PodPlacement
 from bayplan.placing.pod_scheduler import OnPreemption, PodScheduler
-from bayplan.placing.rollout_history import RolloutResult
-from bayplan.placing.rollouts import Stepper
+
+if TYPE_CHECKING:
+    from bayplan.controllers.rollouts import Rollout
+    from bayplan.placing.rollout_history import RolloutResult
 
 
 class ClusterToPlace(msgspec.Struct, kw_only=True):
@@ -99,19 +101,22 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
     )
     for workload in cluster.pending:
         scheduler.add(workload)
-    stepper = Stepper(
-        cluster.rollouts,
-        scheduler,
-        cluster.index,
-        cluster.spread_context,
-        default_class=cluster.default_class,
-        admission=cluster.admission,
-    )
     scheduler.schedule(until=lambda: not cluster.rollouts and options.until(scheduler.placements))
     results: list[RolloutResult] = []
+    doubts = dict(cluster.not_judged)
     if cluster.rollouts:
+        from bayplan.placing.rollouts import Stepper  # only an update needs it
+
+        stepper = Stepper(
+            cluster.rollouts,
+            scheduler,
+            cluster.index,
+            cluster.spread_context,
+            default_class=cluster.default_class,
+            admission=cluster.admission,
+        )
         results = stepper.run(progress=on_step) if options.in_steps else stepper.end_state()
-    doubts = {**cluster.not_judged, **stepper.not_judged}
+        doubts.update(stepper.not_judged)
     found = [_judged(one, doubts.get(one.workload.key, "")) for one in scheduler.placements.values()]
     found += [_refused(one, cluster) for one in cluster.refused]
     return ClusterPlacement(found, results, _of_change(cluster, found))

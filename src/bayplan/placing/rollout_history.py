@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bayplan.controllers.desired_state import ObjectKey, PodEntry
-from bayplan.controllers.rollouts import Rollout
 from bayplan.model.workloads import WorkloadKey
 from bayplan.placing.place_pods import PodPlacement
+
+if TYPE_CHECKING:
+    from bayplan.controllers.rollouts import (
+        Rollout,
+    )  # most answers have no rollouts, and its tables are always imported
 
 COMPLETE, STUCK, NOT_JUDGED = "complete", "stuck", "not judged"
 
@@ -144,9 +149,10 @@ class RolloutHistory(msgspec.Struct, eq=False):
 
     def assign(self, placements: Mapping[WorkloadKey, PodPlacement]) -> None:
         """Note which pods got a node."""
-        for name, entry in self.rollout.pods.items():
-            placement = None if entry.assigned or not entry.active else placements.get(self.key_of(name))
+        for name in self.rollout.pods.pending():
+            placement = placements.get(self.key_of(name))
             if placement is not None and placement.target:
+                entry = self.rollout.pods[name]
                 self.rollout.pods[name] = msgspec.structs.replace(entry, assigned=True, node=placement.target)
                 self._step.placed.append(PodOnNode(name, placement.target))
                 self.starting.add(name)
@@ -159,10 +165,9 @@ class RolloutHistory(msgspec.Struct, eq=False):
 
     def end(self, placements: Mapping[WorkloadKey, PodPlacement]) -> None:
         """The step is over."""
-        for name, entry in self.rollout.pods.items():
-            if entry.active and not entry.assigned:
-                placement = placements.get(self.key_of(name))
-                self._step.pending.append((name, placement.message if placement else ""))
+        for name in self.rollout.pods.pending():
+            placement = placements.get(self.key_of(name))
+            self._step.pending.append((name, placement.message if placement else ""))
         if self.acted or not self._steps:
             self._steps.append(self._step)
         else:

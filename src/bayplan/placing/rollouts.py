@@ -89,7 +89,7 @@ class Stepper(msgspec.Struct, eq=False):
             self._act(history)
         self._schedule(histories)
         # A pod is bound within milliseconds of its creation, while a deleted one takes seconds to leave.
-        leaving = [(h, pod.name) for h in histories for pod in h.rollout.pods.values() if pod.terminating]
+        leaving = [(history, name) for history in histories for name in history.rollout.pods.leaving()]
         for history, name in leaving:
             self._remove(history, name)
         if leaving:

@@ -9,24 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from bayplan.controllers import (
-    autoscalers,
-    changed_nodes,
-    finding_rollouts,
-    pod_admission,
-    pod_creation,
-    pod_defaults,
-    resource_quotas,
-)
+from bayplan.controllers import autoscalers, pod_admission, pod_creation, pod_defaults, resource_quotas
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
 from bayplan.controllers.created_objects import CreatedObjects
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
-from bayplan.controllers.resource_quotas import QuotaCharge, QuotaLedger
+from bayplan.controllers.resource_quotas import ChargedShape, QuotaLedger
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pod_shapes, pods, storage, targets
@@ -44,6 +36,9 @@ from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolumeClaim
 
+if TYPE_CHECKING:
+    from bayplan.controllers.rollouts import Rollout
+
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
 _MAX_NAMES_SHOWN = 3
@@ -55,16 +50,17 @@ class PodSink(msgspec.Struct, eq=False):
     """
     Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
 
-    `priority_class_of` has the priority classes of running pods that were written by hand, without a priority;
-    `unplaceable` says of running pods that no API server checked what is wrong with them. `charges` has what quotas
-    count of each of the running pods, in their order. `unscheduled` are pods on a node that no server has stored.
+    `charged` has what each of the running pods is charged by if there are quotas, in their order. `priority_class_of`
+    has the priority classes of running pods that were written by hand, without a priority, by their positions;
+    `unplaceable` says of running pods that no API server checked what is wrong with them. `unscheduled` are pods on a
+    node that no server has stored.
     """
 
     running: list[tuple[Workload, str]] = []
     pending: list[Pod] = []
-    priority_class_of: dict[WorkloadKey, str] = {}
+    charged: list[ChargedShape] = []
+    priority_class_of: dict[int, str] = {}
     unplaceable: dict[WorkloadKey, str] = {}
-    charges: list[QuotaCharge] = []
     unscheduled: dict[WorkloadKey, Pod] = {}
 
     def __call__(self, pod: Pod) -> None:
@@ -75,14 +71,14 @@ class PodSink(msgspec.Struct, eq=False):
             return
         shape, spec = pod_shapes.shape_of(pod_defaults.defaulted(pod)), pod.spec
         workload = pods.workload_of(pod, shape=shape)
-        self.charges.append(
-            resource_quotas.charge_of_shape(shape, spec.active_deadline_seconds, spec.priority_class_name)
+        if spec.priority is None:
+            self.priority_class_of[len(self.running)] = spec.priority_class_name
+        self.charged.append(
+            resource_quotas.charged_shape(shape, spec.active_deadline_seconds, spec.priority_class_name)
         )
-        self.running.append((workload, pod.spec.node_name))
+        self.running.append((workload, spec.node_name))
         if workload.unplaceable:
             self.unplaceable[workload.key] = workload.unplaceable
-        if pod.spec.priority is None:
-            self.priority_class_of[workload.key] = pod.spec.priority_class_name
         if not pod.metadata.uid:
             self.unscheduled[workload.key] = pod
 
@@ -95,7 +91,9 @@ class PodSink(msgspec.Struct, eq=False):
         }
         if created:
             kept = [n for n, (workload, _) in enumerate(self.running) if workload.key not in created]
-            self.running, self.charges = [self.running[n] for n in kept], [self.charges[n] for n in kept]
+            self.running, self.charged = [self.running[n] for n in kept], [self.charged[n] for n in kept]
+            classes = self.priority_class_of
+            self.priority_class_of = {after: classes[n] for after, n in enumerate(kept) if n in classes}
             self.pending.extend(created.values())
 
 
@@ -170,7 +168,7 @@ def cluster_of(
     for pod in inputs.pods:
         sink(pod)
     sink.hold_back(inputs.is_created)
-    unknown = [*finding_rollouts.assume_changed(inputs), *changed_nodes.evicting(inputs, sink.running)]
+    unknown = _not_known(inputs, sink)
     scaling = autoscalers.scale(inputs, load)
     admission = PodAdmission(inputs, _ledger(inputs, sink), schedulers)
     admitted = _admitted(inputs, sink.pending, admission)
@@ -178,11 +176,10 @@ def cluster_of(
         inputs,
         admission=admission,
         load=load,
-        except_for=finding_rollouts.changed_controllers(inputs),
+        except_for=_rolled_out(inputs),
         progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
     )
-    taken = inputs.inventory.names | {f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in created.pods}
-    rollouts = finding_rollouts.rollouts_of(inputs, taken)
+    rollouts = _rollouts(inputs, created)
     spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
     for namespace in inputs.namespaces:
@@ -235,6 +232,34 @@ def cluster_of(
         rollouts=rollouts,
         default_class=default_class,
     )
+
+
+def _not_known(inputs: Inputs, sink: PodSink) -> list[tuple[ObjectKey, str]]:
+    """What the change does to running pods in a way that is not judged."""
+    if inputs.change is None:
+        return []
+    from bayplan.controllers import changed_nodes, finding_rollouts  # only a change needs them
+
+    return [*finding_rollouts.assume_changed(inputs), *changed_nodes.evicting(inputs, sink.running)]
+
+
+def _rolled_out(inputs: Inputs) -> AbstractSet[ObjectKey]:
+    """The controllers whose pods the rollouts create."""
+    if not inputs.replaced:
+        return frozenset()
+    from bayplan.controllers import finding_rollouts  # only an update needs it
+
+    return finding_rollouts.changed_controllers(inputs)
+
+
+def _rollouts(inputs: Inputs, created: CreatedObjects) -> list[Rollout]:
+    """The controllers that the change updates."""
+    if not inputs.replaced:
+        return []
+    from bayplan.controllers import finding_rollouts
+
+    taken = inputs.inventory.names | {f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in created.pods}
+    return finding_rollouts.rollouts_of(inputs, taken)
 
 
 def _of_change(
@@ -293,8 +318,9 @@ def _ledger(inputs: Inputs, sink: PodSink) -> QuotaLedger:
     """The quotas of the input, charged with the pods and claims that exist."""
     ledger = QuotaLedger(inputs.resource_quotas)
     if inputs.resource_quotas:
-        for (workload, _), charge in zip(sink.running, sink.charges, strict=True):
+        for (workload, _), charged in zip(sink.running, sink.charged, strict=True):
             if ledger.applies_to(workload.namespace):
+                charge = resource_quotas.charge_of_shape(charged)
                 ledger.count_existing(workload.namespace, workload.name, charge)
         for pod in sink.pending:
             meta = pod.metadata
@@ -336,9 +362,9 @@ def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = 
 def _prioritised(sink: PodSink, context: pods.SpreadContext) -> Iterator[tuple[Workload, str]]:
     """The running pods with their nodes, each with the priority that admission gives it."""
     classes = sink.priority_class_of if context.priorities else {}
-    for workload, target in sink.running:
-        if classes and workload.key in classes:
-            priority = context.priority_of(classes[workload.key])
+    for position, (workload, target) in enumerate(sink.running):
+        if position in classes:
+            priority = context.priority_of(classes[position])
             yield msgspec.structs.replace(workload, priority=priority), target
         else:
             yield workload, target

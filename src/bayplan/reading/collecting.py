@@ -205,8 +205,9 @@ class Collector:
             place = self._file_number(source.name) << 32
             self._places.update((f"{_POD.kind}/{key}", place) for key in keys)
         sink = self.sinks.get(kinds.POD, self.inputs.pods.append)
+        inventory.names |= distinct
         for pod in pods:
-            inventory.add(pod)
+            inventory.add_named(pod)
             try:
                 sink(pod)
             except InputError as error:
