@@ -225,3 +225,20 @@ def test_a_pod_that_a_full_replica_set_adopts_is_not_judged(gate):
     labels = {"app": "web", "pod-template-hash": "abc"}
     result = gate(state, [bare("mine", cpu="1", metadata={"labels": labels})], "--strict")
     assert (result.exit_code, "ReplicaSet web-abc adopts it" in result.stdout) == (1, True)  # fmt: skip
+
+
+def test_a_job_that_is_applied_again_keeps_the_selector_that_was_generated_for_it(gate):
+    labels = {"batch.kubernetes.io/controller-uid": "u", "batch.kubernetes.io/job-name": "web"}
+    running = manifest("Job", cpu="1")
+    running["metadata"] |= {"uid": "u", "resourceVersion": "7"}
+    running["spec"]["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}}
+    running["spec"]["template"]["metadata"] = {"labels": {"app": "web", **labels}}
+    result = gate([running, pod_of(running, "web-x", "n1")], [manifest("Job", cpu="1")])
+    assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize("group, kind, exit_code", [("keda.sh", "ScaledObject", 1), ("cert-manager.io", "Issuer", 0)])
+def test_an_object_of_the_change_of_which_nothing_is_known_is_not_judged(gate, group, kind, exit_code):
+    unknown = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "x", "namespace": "shop"}, "spec": {}}
+    assert gate([], [bare("one", cpu="1"), unknown], "--strict").exit_code == exit_code
+    assert gate([unknown], [bare("one", cpu="1")], "--strict").exit_code == 0

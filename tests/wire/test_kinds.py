@@ -202,6 +202,19 @@ def test_all_wire_types_are_api_objects():
             assert wire_type is None or issubclass(wire_type, ApiObject)
 
 
+def test_the_recipe_for_a_dump_has_every_kind_that_is_read():
+    recipe = pathlib.Path(__file__).parents[2] / "docs/how-to/read-a-dump-of-a-cluster.md"
+    commands = [line.split()[2] for line in recipe.read_text().splitlines() if line.startswith("kubectl get ")]
+    short = {
+        "pv": "persistentvolumes",
+        "pvc": "persistentvolumeclaims",
+        "hpa": "horizontalpodautoscalers",
+        "pdb": "poddisruptionbudgets",
+    }
+    named = {short.get(name, name) for command in commands for name in command.split(",")}
+    assert named == {row.plural for row in kinds.decoded() if not row.is_karmada}  # fmt: skip
+
+
 def test_a_live_cluster_is_listed_group_by_group():
     assert [str(one) for one in fetching.REQUIRED_RESOURCES] == ["nodes", "pods"]
     assert [str(one) for one in fetching.optional_resources()] == [

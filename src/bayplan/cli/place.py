@@ -62,7 +62,7 @@ class FleetPlan(msgspec.Struct):
     summary=SUMMARIES["place"],
     examples=(
         "bayplan place --state cluster.json -f app.yaml",
-        "kubectl get nodes,pods,services,deployments -A -o json | bayplan place --state - -f new.yaml -o wide",
+        "kubectl get nodes,namespaces,pods,deployments,replicasets -A -o json | bayplan place --state - -f new.yaml",
         "bayplan place --context prod -f web.yaml --replicas max",
         "bayplan place -f cluster.json --explain -o html --output-file plan.html",
         "bayplan place -f fleet/ -f shop.yaml",
@@ -163,7 +163,7 @@ def _passes(answer: ClusterPlacement, cluster: LoadedCluster, console: Console, 
     is_stuck = any(one.is_stuck for one in answer.rollouts)
     n_bad = counted.change.n_bad if gated else counted.change.n_bad + counted.others.n_bad
     n_unknown = counted.n_not_judged + len(cluster.not_judged_objects) + cluster.n_set_aside
-    n_unknown += cluster.n_admitting
+    n_unknown += cluster.n_unread
     return not n_bad and not is_stuck and not (strict and n_unknown)
 
 

@@ -131,6 +131,22 @@ SHIPPED: tuple[CustomKind, ...] = (
 )
 
 
+# Popular kinds of which it is known that they make no pods and change none.
+WITHOUT_PODS: frozenset[GroupKind] = frozenset(
+    (group, kind)
+    for group, named in {
+        "bitnami.com": ("SealedSecret",),
+        "cert-manager.io": ("Certificate", "ClusterIssuer", "Issuer"),
+        "external-secrets.io": ("ClusterSecretStore", "ExternalSecret", "SecretStore"),
+        "monitoring.coreos.com": ("PodMonitor", "Probe", "PrometheusRule", "ServiceMonitor"),
+        "networking.istio.io": ("DestinationRule", "ServiceEntry", "VirtualService"),
+        "security.istio.io": ("AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication"),
+        "traefik.io": ("IngressRoute", "Middleware"),
+    }.items()
+    for kind in named
+)
+
+
 def table(further: Iterable[CustomKind] = ()) -> dict[GroupKind, CustomKind]:
     """The kinds by group and name; `further` ones replace shipped ones."""
     return {(one.group, one.kind): one for one in (*SHIPPED, *further)}

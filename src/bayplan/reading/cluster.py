@@ -28,7 +28,7 @@ from bayplan.placing.place_cluster import ClusterToPlace
 from bayplan.reading import files
 from bayplan.reading.collecting import Inputs
 from bayplan.reading.files import ReadOptions
-from bayplan.validating import admission
+from bayplan.validating import admission, controllers
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
 from bayplan.wire.kinds import Trait
@@ -101,14 +101,15 @@ class LoadedCluster(ClusterToPlace, kw_only=True):
     """
     The cluster with `notes`, which say what was skipped or created.
 
-    `n_set_aside` objects of the state could not be read, `n_admitting` policies may change or refuse pods.
-    `not_judged_objects` make pods in a way that cannot be read. `made_for` leads from each created pod to the object of
-    the input that it is made for.
+    `n_set_aside` objects of the state could not be read. `n_unread` objects may matter, and are of kinds that are not
+    read: policies that may change or refuse pods, and objects of the change of unknown kinds. `not_judged_objects` make
+    pods in a way that cannot be read. `made_for` leads from each created pod to the object of the input that it is made
+    for.
     """
 
     notes: list[str] = msgspec.field(default_factory=list)
     n_set_aside: int = 0
-    n_admitting: int = 0
+    n_unread: int = 0
     not_judged_objects: list[tuple[ObjectKey, str]] = msgspec.field(default_factory=list)
     made_for: dict[WorkloadKey, ObjectKey] = msgspec.field(default_factory=dict)
 
@@ -137,12 +138,14 @@ def read(options: ReadOptions) -> tuple[Inputs, PodSink]:
 def admission_faults(inputs: Inputs, semantics: Semantics) -> list[Fault]:
     """What an API server would reject in hand-written objects, except what only the semantics allow."""
     found = []
-    for document in inputs.documents.values():
+    for key, document in inputs.documents.items():
         # Decoding JSON without lines is enough here: locating fields is slow and rarely needed.
         content = msgspec.json.decode(document.text) if document.root is None else dict(document.root)
         for cause in (*admission.validate(content), *admission.validate_schema(content)):
             is_empty_key = cause.field.endswith(".topologyKey") and cause.message.startswith(_EMPTY_TOPOLOGY_KEY)
-            if not (is_empty_key and semantics.empty_topology_key_means_any):
+            # A Job that exists has the selector that was generated for it, with its uid.
+            is_generated = key in inputs.replaced and cause.message.endswith(controllers.NOT_GENERATED)
+            if not (is_empty_key and semantics.empty_topology_key_means_any) and not is_generated:
                 found.append(document.fault(cause.message, cause.field))
     return found
 
@@ -223,7 +226,7 @@ def cluster_of(
         disruption_budgets=budgets,
         change=_of_change(inputs, pending, created, refused),
         n_set_aside=len(inputs.set_aside),
-        n_admitting=sum(inputs.skipped[row.kind] for row in kinds.having(Trait.ADMITS)),
+        n_unread=sum(inputs.skipped[row.kind] for row in kinds.having(Trait.ADMITS)) + inputs.n_unknown_in_change,
         refused=refused,
         not_judged=not_judged,
         not_judged_objects=created.not_judged_objects,

@@ -53,6 +53,7 @@ class Inputs(DesiredState, kw_only=True):
     documents: dict[ObjectKey, Document] = msgspec.field(default_factory=dict)
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
     unknown: Counter[str] = msgspec.field(default_factory=Counter)
+    n_unknown_in_change: int = 0
     hints: list[str] = msgspec.field(default_factory=list)
 
     def fault(self, owner: ApiObject, message: str, path: str) -> Fault:
@@ -262,7 +263,11 @@ class Collector:
         if row is None and self._reads_custom(document):
             return
         if sink is None:
-            (self.inputs.skipped if row is not None else self.inputs.unknown)[document.kind] += 1
+            group = document.api_version.rpartition("/")[0]
+            is_known = row is not None or (group, document.kind) in custom_kinds.WITHOUT_PODS
+            (self.inputs.skipped if is_known else self.inputs.unknown)[document.kind] += 1
+            if not is_known and self.phase is Phase.APPLYING:
+                self.inputs.n_unknown_in_change += 1
         if sink is not None:
             self._send(sink, document, document)
 
