@@ -185,6 +185,21 @@ def test_owners_that_own_each_other(load, owners, circle):
     assert len(found.made_for) == len(sets)
 
 
+def test_a_circle_of_the_state_is_no_fault_of_a_change(load):
+    circle = [stored(owned_by("ReplicaSet", name, owner)) for name, owner in {"a": "b", "b": "a"}.items()]
+    changed = deployment("b") | {"kind": "ReplicaSet"}
+    found = load.on_state(circle, changed)
+    assert "these objects of namespace shop own each other: ReplicaSet a → ReplicaSet b → ReplicaSet a" in found.notes
+
+
+def test_a_change_closes_a_circle_with_the_state(load):
+    state = [stored(owned_by("ReplicaSet", "a", "b")), stored(deployment("b") | {"kind": "ReplicaSet"})]
+    with pytest.raises(InputError) as caught:
+        load.on_state(state, owned_by("ReplicaSet", "b", "a"))
+    (fault,) = caught.value.faults
+    assert (fault.subject, fault.path) == ("ReplicaSet shop/b", "metadata.ownerReferences")
+
+
 def test_a_paused_deployment_creates_no_pods(load):
     paused = deployment()
     paused["spec"]["paused"] = True

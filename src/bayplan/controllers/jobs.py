@@ -73,7 +73,11 @@ def _missing_ranges(job: Controller, members: Sequence[PodEntry]) -> Iterator[ra
     """The same as ranges, since a Job may have billions of indexes (firstPendingIndexes)."""
     completions, n_left = job.spec.completions or 0, _n_lacking(job, members)
     active = [_index_of(member.index) for member in members if member.active]
-    taken = [*_succeeded(job, members), *_intervals(job.status.failed_indexes, completions), *zip(active, active, strict=True)]
+    taken = [
+        *_succeeded(job, members),
+        *_intervals(job.status.failed_indexes, completions),
+        *zip(active, active, strict=True),
+    ]
     candidate = 0
     for first, last in (*sorted(taken), (completions, completions)):
         indexes = range(candidate, min(first, completions, candidate + n_left))
