@@ -1,5 +1,7 @@
 """Finding what belongs to which controller takes steps in proportion to the objects, counted and not timed."""
 
+import functools
+
 import msgspec
 import pytest
 
@@ -77,7 +79,7 @@ def test_members_of_deployments(scene, counted):
             ownership.members_by_set(deployment)
 
     for owner, name in ((desired_state, "_belongs_to"), (Selector, "matches")):
-        few, many = (counted(owner, name, lambda state=scene(n): find(state)) for n in (FEW, MANY))
+        few, many = (counted(owner, name, functools.partial(find, scene(n))) for n in (FEW, MANY))
         assert many <= few * MANY / FEW + 1
 
 

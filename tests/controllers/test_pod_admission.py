@@ -206,3 +206,51 @@ def test_a_paused_deployment_creates_no_pods(load):
     found = load(paused)
     assert found.pending == []
     assert "Deployment shop/web is paused: no pods are created for it" in found.notes
+
+
+def job(name="batch", **spec):
+    pods = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"template": {"spec": pods}, **spec},
+    }
+
+
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+
+
+def test_the_pods_of_a_job_that_another_controller_manages_are_not_judged(load):
+    found = load(job(managedBy=MULTIKUEUE))
+    assert found.pending == []
+    assert [tuple(key) for key, _ in found.not_judged_objects] == [("Job", "shop", "batch")]
+    assert any(MULTIKUEUE in note for note in found.notes)
+    (pending,) = load(job(managedBy="kubernetes.io/job-controller")).pending
+    assert pending.controller.kind == "Job"
+
+
+def test_a_change_of_a_job_that_another_controller_manages_is_not_judged(load):
+    before = stored(job(managedBy=MULTIKUEUE))
+    found = load.on_state([before], job(managedBy=MULTIKUEUE, parallelism=3))
+    assert [tuple(key) for key, _ in found.not_judged_objects] == [("Job", "shop", "batch")]
+    assert found.rollouts == []
+    assert load.on_state([before], pod()).not_judged_objects == []  # of what else runs, nothing is asked
+
+
+def test_the_jobs_of_a_cron_job_that_another_controller_manages_are_not_judged(load):
+    template = {"spec": job(managedBy=MULTIKUEUE)["spec"]}
+    cron_job = written("CronJob", "nightly", "{}", "batch/v1") | {
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": template}
+    }
+    assert [tuple(key) for key, _ in load(cron_job).not_judged_objects] == [("CronJob", "shop", "nightly")]
+
+
+@pytest.mark.parametrize("found, note", [
+    (job(suspend=True), "Job shop/batch is suspended: no pods are created for it"),
+    (job(parallelism=0), "Job shop/batch has a parallelism of 0: no pods are created for it"),
+    (deployment(replicas=0), "Deployment shop/web has 0 replicas: no pods are created for it"),
+])  # fmt: skip
+def test_what_asks_for_no_pods_is_noted(load, found, note):
+    assert note in load(found).notes
+    assert note not in load.on_state([stored(found)], pod()).notes

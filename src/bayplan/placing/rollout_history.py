@@ -12,6 +12,7 @@ from bayplan.model.workloads import WorkloadKey
 from bayplan.placing.place_pods import PodPlacement
 
 COMPLETE, STUCK, NOT_JUDGED = "complete", "stuck", "not judged"
+WAITS = "its controller neither creates nor deletes pods any more"
 
 
 class PodOnNode(msgspec.Struct, frozen=True):
@@ -179,7 +180,7 @@ class RolloutHistory(msgspec.Struct, eq=False):
             stuck_at, why = 0, next((doubts[key] for key in map(self.key_of, self.rollout.pods) if key in doubts), "")
         else:
             stuck_at = max((step.number for step in self._steps if step.created or step.deleted), default=1)
-            why = _why(last) or self.rollout.waits_for() or why
+            why = _why(last) or self.rollout.waits_for() or why or WAITS
         return RolloutResult(
             workload=self.rollout.key,
             result=STUCK if not is_complete else NOT_JUDGED if why else COMPLETE,
