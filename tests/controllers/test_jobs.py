@@ -88,6 +88,10 @@ def test_failed_indexes_are_not_tried_again():
     assert jobs.n_missing(found, []) == 0
 
 
+def test_an_indexed_job_without_numbers_has_one_index():
+    assert jobs.missing_indexes(job(completionMode="Indexed"), []) == [0]
+
+
 def listed_indexes(job, members):
     """The reference: every index of every interval in a set."""
     completions, done = job.spec.completions, set()

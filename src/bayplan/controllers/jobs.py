@@ -59,7 +59,7 @@ def _doubled_indexes(job: Controller, active: Sequence[PodEntry]) -> list[PodEnt
         by_index.setdefault(_index_of(member.index), []).append(member)
     found = []
     for index, pods in by_index.items():
-        is_known = 0 <= index < (job.spec.completions or 0)
+        is_known = 0 <= index < (_completions(job) or 0)
         found += deletion_order.first_deleted_of_job(pods, len(pods) - is_known)
     return found
 
@@ -71,7 +71,7 @@ def missing_indexes(job: Controller, members: Sequence[PodEntry]) -> list[int]:
 
 def _missing_ranges(job: Controller, members: Sequence[PodEntry]) -> Iterator[range]:
     """The same as ranges, since a Job may have billions of indexes (firstPendingIndexes)."""
-    completions, n_left = job.spec.completions or 0, _n_lacking(job, members)
+    completions, n_left = _completions(job) or 0, _n_lacking(job, members)
     active = [_index_of(member.index) for member in members if member.active]
     taken = [
         *_succeeded(job, members),
@@ -89,7 +89,7 @@ def _missing_ranges(job: Controller, members: Sequence[PodEntry]) -> Iterator[ra
 def _succeeded(job: Controller, members: Sequence[PodEntry]) -> list[tuple[int, int]]:
     """The intervals of completion indexes that have succeeded, in order; they may overlap."""
     indexes = [_index_of(member.index) for member in members if member.succeeded]
-    reported = _intervals(job.status.completed_indexes, job.spec.completions or 0)
+    reported = _intervals(job.status.completed_indexes, _completions(job) or 0)
     return sorted([*reported, *((index, index) for index in indexes if index != UNKNOWN_INDEX)])
 
 
@@ -105,13 +105,15 @@ def _n_succeeded(job: Controller, members: Sequence[PodEntry]) -> int:
 
 def _n_desired(job: Controller, members: Sequence[PodEntry], n_active: int) -> int:
     parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
-    n_succeeded = _n_succeeded(job, members)
-    completions = job.spec.completions
-    if completions is None and job.spec.parallelism is None:
-        completions = 1
+    n_succeeded, completions = _n_succeeded(job, members), _completions(job)
     if completions is None:  # a work queue: once one pod has succeeded, no new ones are created
         return n_active if n_succeeded else parallelism
     return min(parallelism, completions - n_succeeded)
+
+
+def _completions(job: Controller) -> int | None:
+    """With neither completions nor parallelism, the server fills in one; with parallelism alone it is a work queue."""
+    return 1 if job.spec.completions is None and job.spec.parallelism is None else job.spec.completions
 
 
 def is_finished(job: Controller) -> bool:
