@@ -63,6 +63,8 @@ def test_pods_that_are_not_replicas_are_in_no_group():
     ({"max_unavailable": 5}, 3, 0),
     ({"min_available": "50%", "expected": 8}, 3, 4),
     ({}, 3, 0),
+    ({"min_available": "half"}, 3, 0),  # no API server admits it
+    ({"min_available": "9" * 5000 + "%"}, 3, 0),
 ])  # fmt: skip
 def test_the_need_of_a_budget(asked, n, need):
     assert workload_groups.need_of(DisruptionBudget(namespace="shop", name="b", selector=WEB, **asked), n) == need

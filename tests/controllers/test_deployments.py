@@ -35,6 +35,8 @@ def rs(name, replicas, available=None, created="", **noted):
         (3, rolling("100%", 0), 3, 0),
         (0, None, 0, 0),
         (3, rolling("lots", "few"), 0, 1),  # an API server admits no such text
+        (3, rolling(-2, -1), 0, 1),  # nor anything negative
+        (3, rolling("-5%", 0), 0, 1),
         (3, {"type": "Recreate"}, 0, 0),
     ],
 )

@@ -85,3 +85,43 @@ def test_more_pods_than_any_cluster_supports_are_a_fault(kind, spec):
 def test_daemon_pods_of_a_node_that_is_gone_do_not_count():
     (rollout,) = found(daemons(controller("DaemonSet"), "a", "gone"), controller("DaemonSet", image="web:2"))
     assert list(rollout.pods) == ["web-a"]
+
+
+def rolling(partition):
+    return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}}
+
+
+@pytest.mark.parametrize("kind, replicas, spec, note", [
+    ("StatefulSet", 2, rolling(0), ""),
+    ("StatefulSet", 2, rolling(1), "partition: pods below web-1 keep the old template"),
+    ("StatefulSet", 2, rolling(1) | {"ordinals": {"start": 5}}, "partition: pods below web-6 keep the old template"),
+    ("StatefulSet", 2, rolling(2), "partition: its new template is not rolled out"),
+    ("StatefulSet", 2, rolling(2147483647), "partition: its new template is not rolled out"),
+    ("StatefulSet", 2, {"updateStrategy": {"type": "OnDelete"}}, finding_rollouts.ON_DELETE),
+    ("StatefulSet", 0, {}, "it asks for no pods: its new template is not tried"),
+    ("Deployment", 0, {}, "it asks for no pods: its new template is not tried"),
+    ("Deployment", 2, {}, ""),
+    ("Deployment", 2, {"paused": True}, "paused: its new template is not rolled out"),
+    ("ReplicaSet", 2, {}, "running pods keep the old template until they are deleted"),
+])  # fmt: skip
+def test_what_holds_back_a_new_template_is_noted(kind, replicas, spec, note):
+    before = controller(kind, 2)
+    state = deployed(before, *"ab") if kind == "Deployment" else [before, pod_of(before, "web-0", "a")]
+    (rollout,) = found(state, controller(kind, replicas, image="web:2", **spec))
+    assert rollout.note == note
+
+
+def test_a_daemon_set_that_runs_nowhere_is_noted():
+    moved = controller("DaemonSet", image="web:2", pod={"nodeSelector": {"disk": "none"}})
+    (rollout,) = found(daemons(controller("DaemonSet"), *"ab"), moved)
+    assert rollout.note == finding_rollouts.EMPTY
+
+
+def test_a_suspended_job_is_noted():
+    (rollout,) = found([controller("Job", parallelism=2)], controller("Job", parallelism=2, suspend=True))
+    assert rollout.note == finding_rollouts.SUSPENDED
+
+
+def test_a_job_that_another_controller_manages_is_no_rollout():
+    managed = {"parallelism": 2, "managedBy": "kueue.x-k8s.io/multikueue"}
+    assert found([controller("Job", **managed)], controller("Job", **managed, suspend=True)) == []

@@ -185,9 +185,72 @@ def test_owners_that_own_each_other(load, owners, circle):
     assert len(found.made_for) == len(sets)
 
 
+def test_a_circle_of_the_state_is_no_fault_of_a_change(load):
+    circle = [stored(owned_by("ReplicaSet", name, owner)) for name, owner in {"a": "b", "b": "a"}.items()]
+    changed = deployment("b") | {"kind": "ReplicaSet"}
+    found = load.on_state(circle, changed)
+    assert "these objects of namespace shop own each other: ReplicaSet a → ReplicaSet b → ReplicaSet a" in found.notes
+
+
+def test_a_change_closes_a_circle_with_the_state(load):
+    state = [stored(owned_by("ReplicaSet", "a", "b")), stored(deployment("b") | {"kind": "ReplicaSet"})]
+    with pytest.raises(InputError) as caught:
+        load.on_state(state, owned_by("ReplicaSet", "b", "a"))
+    (fault,) = caught.value.faults
+    assert (fault.subject, fault.path) == ("ReplicaSet shop/b", "metadata.ownerReferences")
+
+
 def test_a_paused_deployment_creates_no_pods(load):
     paused = deployment()
     paused["spec"]["paused"] = True
     found = load(paused)
     assert found.pending == []
     assert "Deployment shop/web is paused: no pods are created for it" in found.notes
+
+
+def job(name="batch", **spec):
+    pods = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"template": {"spec": pods}, **spec},
+    }
+
+
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+
+
+def test_the_pods_of_a_job_that_another_controller_manages_are_not_judged(load):
+    found = load(job(managedBy=MULTIKUEUE))
+    assert found.pending == []
+    assert [tuple(key) for key, _ in found.not_judged_objects] == [("Job", "shop", "batch")]
+    assert any(MULTIKUEUE in note for note in found.notes)
+    (pending,) = load(job(managedBy="kubernetes.io/job-controller")).pending
+    assert pending.controller.kind == "Job"
+
+
+def test_a_change_of_a_job_that_another_controller_manages_is_not_judged(load):
+    before = stored(job(managedBy=MULTIKUEUE))
+    found = load.on_state([before], job(managedBy=MULTIKUEUE, parallelism=3))
+    assert [tuple(key) for key, _ in found.not_judged_objects] == [("Job", "shop", "batch")]
+    assert found.rollouts == []
+    assert load.on_state([before], pod()).not_judged_objects == []  # of what else runs, nothing is asked
+
+
+def test_the_jobs_of_a_cron_job_that_another_controller_manages_are_not_judged(load):
+    template = {"spec": job(managedBy=MULTIKUEUE)["spec"]}
+    cron_job = written("CronJob", "nightly", "{}", "batch/v1") | {
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": template}
+    }
+    assert [tuple(key) for key, _ in load(cron_job).not_judged_objects] == [("CronJob", "shop", "nightly")]
+
+
+@pytest.mark.parametrize("found, note", [
+    (job(suspend=True), "Job shop/batch is suspended: no pods are created for it"),
+    (job(parallelism=0), "Job shop/batch has a parallelism of 0: no pods are created for it"),
+    (deployment(replicas=0), "Deployment shop/web has 0 replicas: no pods are created for it"),
+])  # fmt: skip
+def test_what_asks_for_no_pods_is_noted(load, found, note):
+    assert note in load(found).notes
+    assert note not in load.on_state([stored(found)], pod()).notes

@@ -112,3 +112,10 @@ def test_defaults_and_what_is_read():
     bare = msgspec.convert({"metadata": {"name": "db"}}, Controller)
     assert stateful_sets.state_of(bare, "old", "new") == StatefulSetState("db", 1, "old", "new")
     assert StatefulSetActions() == stateful_sets.NOTHING
+
+
+def test_negative_numbers_of_a_state_count_as_none():
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": -3}}
+    spec = {"replicas": 2, "ordinals": {"start": -1}, "updateStrategy": rolling}
+    found = msgspec.convert({"metadata": {"name": "db"}, "spec": spec}, Controller)
+    assert stateful_sets.state_of(found, "old", "new") == StatefulSetState("db", 2, "old", "new")

@@ -7,10 +7,11 @@ import pytest
 
 from bayplan.validating import admission
 from live.admin import ApiError
-from validating import mutations, rejections, runtime_rejections
+from validating import controller_rejections, mutations, rejections, runtime_rejections
 
-REJECTED = [obj for obj, _ in (*rejections.REJECTED, *runtime_rejections.REJECTED)]
-ADMITTED = [*rejections.ADMITTED, *runtime_rejections.ADMITTED]
+REJECTED = [obj for obj, _ in (*rejections.REJECTED, *controller_rejections.REJECTED, *runtime_rejections.REJECTED)]
+REJECTED += controller_rejections.REJECTED_AT_LENGTH
+ADMITTED = [*rejections.ADMITTED, *controller_rejections.ADMITTED, *runtime_rejections.ADMITTED]
 
 
 async def causes_of(admin, obj):

@@ -3,17 +3,22 @@
 import pytest
 
 from bayplan.validating import admission, go_text
-from validating import objects, rejections
+from validating import controller_rejections, objects, rejections
 
 
-@pytest.mark.parametrize("obj, wrong", rejections.REJECTED)
+@pytest.mark.parametrize("obj, wrong", [*rejections.REJECTED, *controller_rejections.REJECTED])
 def test_rejected(obj, wrong):
     assert [str(cause) for cause in admission.validate(obj)] == wrong
 
 
-@pytest.mark.parametrize("obj", rejections.ADMITTED)
+@pytest.mark.parametrize("obj", [*rejections.ADMITTED, *controller_rejections.ADMITTED])
 def test_admitted(obj):
     assert admission.validate(obj) == []
+
+
+@pytest.mark.parametrize("obj", controller_rejections.REJECTED_AT_LENGTH)
+def test_rejected_at_length(obj):
+    assert admission.validate(obj)
 
 
 @pytest.mark.parametrize("written, shown", [

@@ -14,6 +14,7 @@ import msgspec
 from bayplan.auditing.audit_input import AuditInput
 from bayplan.auditing.layout import ComponentInstance, Layout
 from bayplan.auditing.survivability import InstanceGroup, majority
+from bayplan.controllers.scaled_values import scaled
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import WorkloadKey
 from bayplan.wire import kinds
@@ -171,14 +172,8 @@ def need_of(budget: DisruptionBudget, n: int) -> int:
     """How many of its n pods must be healthy; percentages are rounded up, as in the disruption controller."""
     expected = max(n, budget.expected)
     if budget.max_unavailable is not None:
-        return max(expected - _scaled(budget.max_unavailable, expected), 0)
-    return 0 if budget.min_available is None else _scaled(budget.min_available, expected)
-
-
-def _scaled(value: int | str, n: int) -> int:
-    if isinstance(value, int):
-        return value
-    return -(-int(value.rstrip("%")) * n // 100)
+        return max(expected - scaled(budget.max_unavailable, expected, up=True), 0)
+    return 0 if budget.min_available is None else scaled(budget.min_available, expected, up=True)
 
 
 class Workloads(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,6 @@ Does not create anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
@@ -62,49 +60,56 @@ class Roots:
         for row in kinds.held_in(kinds.CONTROLLERS):
             owners += inputs.controllers[row.kind]
         self._known = {key_of(one): one for one in owners}
-        self._owner_of: dict[ObjectKey, ObjectKey] = {}
-        for key, one in self._known.items():
-            owner = controller_of(one.metadata)
-            if owner is not None:
-                self._owner_of[key] = ObjectKey(owner.kind, key.namespace, owner.name)
+        self._owner_of = {key: owner for key, one in self._known.items() if (owner := _owner_of(one)) is not None}
+        self._owners = set(self._owner_of.values())
+        self._roots: dict[ObjectKey, ObjectKey] = {}
+        self._circles = [circle for key in self._known if (circle := self._follow(key))]
 
     def has_made(self, key: ObjectKey, inputs: DesiredState) -> bool:
         """Whether pods or controllers of the input belong to the object."""
-        return (key.namespace, key.kind, key.name) in inputs.inventory.owned or key in self._owner_of.values()
+        return (key.namespace, key.kind, key.name) in inputs.inventory.owned or key in self._owners
 
     def of(self, controller: ApiObject) -> ObjectKey:
-        return self._path(key_of(controller))[-1]
+        key = key_of(controller)
+        return self._roots.get(key, key)
 
     def check(self, inputs: DesiredState) -> list[str]:
-        """A note for each circle of objects that own each other; raises InputError for those of the change."""
+        """A note for each circle of objects that own each other; raises InputError for those that a change makes."""
         faults, notes = [], []
-        for owner, circle in self._circles():
-            if inputs.is_changed(owner):
-                message = f"expected owners that do not own each other, got {circle}"
-                faults.append(inputs.fault(owner, message, "metadata.ownerReferences"))
+        for circle in self._circles:
+            shown = " → ".join(f"{one.kind} {one.name}" for one in (*circle, circle[0]))
+            made_by = next((self._known[key] for key in circle if self._brings_owner(key, inputs)), None)
+            if made_by is not None:
+                message = f"expected owners that do not own each other, got {shown}"
+                faults.append(inputs.fault(made_by, message, "metadata.ownerReferences"))
             else:
-                notes.append(f"these objects of namespace {owner.metadata.namespace} own each other: {circle}")
+                notes.append(f"these objects of namespace {circle[0].namespace} own each other: {shown}")
         if faults:
             raise InputError(faults)
         return notes
 
-    def _circles(self) -> Iterator[tuple[ApiObject, str]]:
-        """Each set of objects that own each other: one of them, and all of them in a text."""
-        done: set[ObjectKey] = set()
-        for key in self._known:
-            path = [] if key in done else self._path(key)
-            first = self._owner_of.get(path[-1]) if path else None
-            if first in path:
-                circle = path[path.index(first) :]
-                yield self._known[circle[0]], " → ".join(f"{one.kind} {one.name}" for one in (*circle, circle[0]))
-            done.update(path)
+    def _brings_owner(self, key: ObjectKey, inputs: DesiredState) -> bool:
+        """Whether the owner of an object is part of the change; what a merge takes over from the state is not."""
+        former = inputs.replaced.get(key)
+        is_kept = former is not None and _owner_of(former) == self._owner_of[key]
+        return inputs.is_changed(self._known[key]) and not is_kept
 
-    def _path(self, key: ObjectKey) -> list[ObjectKey]:
-        """The object and its owners in the input, up to the last one or to one that occurs again."""
-        path = [key]
-        while (above := self._owner_of.get(path[-1])) in self._known and above not in path:
-            path.append(above)
-        return path
+    def _follow(self, key: ObjectKey) -> list[ObjectKey]:
+        """Find the root of an object and of its owners; the objects that own each other, if it comes to such."""
+        path: dict[ObjectKey, None] = {}
+        at: ObjectKey | None = key
+        while at in self._known and at not in self._roots and at not in path:
+            path[at] = None
+            at = self._owner_of.get(at)
+        found = list(path)
+        root = self._roots[at] if at in self._roots else found[-1]
+        self._roots.update(dict.fromkeys(found, root))
+        return found[found.index(at) :] if at in path else []
+
+
+def _owner_of(found: ApiObject) -> ObjectKey | None:
+    owner = controller_of(found.metadata)
+    return None if owner is None else ObjectKey(owner.kind, found.metadata.namespace, owner.name)
 
 
 def key_of(found: ApiObject) -> ObjectKey:

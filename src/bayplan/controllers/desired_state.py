@@ -97,11 +97,14 @@ class PodEntry(msgspec.Struct, frozen=True, gc=False):
     generation: str = ""
 
 
+_Orphan = tuple[dict[str, str], PodEntry]  # the labels of a pod without an owner, and its entry
+
+
 class PodInventory(msgspec.Struct):
     """Pods by their controller (namespace, kind, name); pods without one by namespace, with their labels."""
 
     owned: dict[tuple[str, str, str], list[PodEntry]] = msgspec.field(default_factory=dict)
-    orphans: dict[str, list[tuple[dict[str, str], PodEntry]]] = msgspec.field(default_factory=dict)
+    orphans: dict[str, list[_Orphan]] = msgspec.field(default_factory=dict)
     names: set[str] = msgspec.field(default_factory=set)
 
     def add(self, pod: Pod) -> None:
@@ -295,8 +298,17 @@ class PodOwnership:
     def __init__(self, inventory: PodInventory, replica_sets: Iterable[AnyController]) -> None:
         self._inventory = inventory
         self._adopted_pods: set[tuple[str, str]] = set()
-        self._replica_sets = [s for s in replica_sets if isinstance(s, Controller)]
-        known = {(s.metadata.namespace, s.metadata.name) for s in self._replica_sets}
+        self._orphans_by_label: dict[str, dict[tuple[str, str], list[_Orphan]]] = {}
+        known: set[tuple[str, str]] = set()
+        # By namespace and the name of the Deployment; those without an owner under None.
+        self._replica_sets: dict[tuple[str, str | None], list[tuple[int, Controller]]] = {}
+        for position, one in enumerate(replica_sets):
+            if isinstance(one, Controller):
+                meta, owner = one.metadata, controller_of(one.metadata)
+                known.add((meta.namespace, meta.name))
+                if owner is None or owner.kind == "Deployment":
+                    key = meta.namespace, owner.name if owner else None
+                    self._replica_sets.setdefault(key, []).append((position, one))
         # ReplicaSets that only their pods mention, by the Deployment from whose name theirs is derived.
         self._missing_sets: dict[tuple[str, str], list[str]] = {}
         for namespace, kind, name in inventory.owned:
@@ -330,12 +342,16 @@ class PodOwnership:
 
     def replica_sets(self, deployment: Controller) -> list[Controller]:
         """The ReplicaSets of the input that belong to the Deployment, by owner, else by selector."""
-        return [candidate for candidate in self._replica_sets if _belongs_to(candidate, deployment)]
+        meta = deployment.metadata
+        listed = [one for name in (meta.name, None) for one in self._replica_sets.get((meta.namespace, name), ())]
+        return [
+            candidate for _, candidate in sorted(listed, key=lambda one: one[0]) if _belongs_to(candidate, deployment)
+        ]
 
     def _adopted(self, controller: AnyController) -> Iterator[PodEntry]:
         selector = selector_of(controller)
         namespace = controller.metadata.namespace
-        for labels, entry in self._inventory.orphans.get(namespace, ()):
+        for labels, entry in self._candidates(namespace, selector):
             if (
                 (namespace, entry.name) not in self._adopted_pods
                 and label_model.matches(selector, labels)
@@ -343,6 +359,22 @@ class PodOwnership:
             ):
                 self._adopted_pods.add((namespace, entry.name))
                 yield entry
+
+    def _candidates(self, namespace: str, selector: label_model.Selector | None) -> list[_Orphan]:
+        """Pods without an owner among which are all that the selector matches."""
+        orphans = self._inventory.orphans.get(namespace)
+        if not orphans or selector is None:
+            return []
+        label = next((one for one in selector.requirements if one.operator == label_model.IN), None)
+        if label is None or len(label.values) != 1:
+            return orphans
+        by_label = self._orphans_by_label.get(namespace)
+        if by_label is None:
+            by_label = self._orphans_by_label[namespace] = {}
+            for orphan in orphans:
+                for pair in orphan[0].items():
+                    by_label.setdefault(pair, []).append(orphan)
+        return by_label.get((label.key, label.values[0]), [])
 
 
 def _may_adopt(controller: AnyController, labels: Mapping[str, str], name: str) -> bool:
@@ -361,12 +393,10 @@ def _may_adopt(controller: AnyController, labels: Mapping[str, str], name: str) 
 
 
 def _belongs_to(replica_set: Controller, deployment: Controller) -> bool:
-    meta = deployment.metadata
-    if replica_set.metadata.namespace != meta.namespace:
-        return False
+    """Whether a ReplicaSet of the namespace, which no other Deployment owns, is one of the Deployment's."""
     owner = controller_of(replica_set.metadata)
     if owner is not None:
-        return owner.kind == "Deployment" and owner.name == meta.name and _may_be_same(owner.uid, meta.uid)
+        return _may_be_same(owner.uid, deployment.metadata.uid)
     return label_model.matches(selector_of(deployment), replica_set.spec.template.metadata.labels or {})
 
 

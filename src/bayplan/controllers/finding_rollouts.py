@@ -19,6 +19,7 @@ from bayplan.controllers import (
     daemon_sets,
     deletion_order,
     deployments,
+    jobs,
     pod_creation,
     pod_templates,
     rollout_pods,
@@ -37,6 +38,7 @@ from bayplan.controllers.rollouts import (
     Rollout,
     StatefulSetRollout,
 )
+from bayplan.controllers.stateful_sets import StatefulSetState
 from bayplan.errors import InputError
 from bayplan.model.labels import NO_EXECUTE
 from bayplan.wire.controllers import AnyController, Controller, PodTemplateSpec
@@ -45,6 +47,11 @@ GENERATION = "deprecated.daemonset.template.generation"
 PAUSED = "paused: its new template is not rolled out"
 ROLLED_OUT = ("Deployment", "StatefulSet", "DaemonSet")
 ON_DELETE = "OnDelete: running pods keep the old template until they are deleted"
+KEPT = "running pods keep the old template until they are deleted"
+SUSPENDED = "suspended: it runs no pods"
+HELD_BACK = "partition: its new template is not rolled out"
+HELD_BACK_BELOW = "partition: pods below {} keep the old template"
+EMPTY = "it asks for no pods: its new template is not tried"
 
 
 def assume_changed(state: DesiredState) -> list[tuple[ObjectKey, str]]:
@@ -74,7 +81,7 @@ def assume_changed(state: DesiredState) -> list[tuple[ObjectKey, str]]:
 
 def changed_controllers(state: DesiredState) -> set[ObjectKey]:
     """The controllers whose pods the rollouts create, with the ReplicaSets of changed Deployments."""
-    changed = {key for key in state.replaced if key.kind in _BUILDERS}
+    changed = {key for key in state.replaced if key.kind in _BUILDERS} - _managed_elsewhere(state)
     if not changed:
         return changed
     ownership = PodOwnership(state.inventory, state.controllers["ReplicaSet"])
@@ -94,13 +101,22 @@ def rollouts_of(state: DesiredState, taken: set[str]) -> list[Rollout]:
     if not state.replaced:
         return []
     _check_limit(state)
+    managed_elsewhere = _managed_elsewhere(state)
     builder = _Builder(state, PodOwnership(state.inventory, state.controllers["ReplicaSet"]), taken)
     return [
         build(builder, key_of(controller), controller)
         for kind, build in _BUILDERS.items()
         for controller in state.controllers[kind]
-        if key_of(controller) in state.replaced and controller.metadata.deletion_timestamp is None
+        if key_of(controller) in state.replaced
+        and controller.metadata.deletion_timestamp is None
+        and key_of(controller) not in managed_elsewhere
     ]
+
+
+def _managed_elsewhere(state: DesiredState) -> set[ObjectKey]:
+    """Jobs whose pods another controller makes, in a way that is not known."""
+    listed = state.controllers["Job"]
+    return {key_of(job) for job in listed if isinstance(job, Controller) and jobs.manager_of(job)}
 
 
 def _check_limit(state: DesiredState) -> None:
@@ -131,10 +147,13 @@ class _Builder(msgspec.Struct):
     taken: set[str]
 
     def replicas(self, key: ObjectKey, controller: AnyController) -> ReplicasRollout:
-        return ReplicasRollout(**self._common(key, self.ownership.members(controller)), controller=controller)
+        pods = self.ownership.members(controller)
+        note = KEPT if key in self.state.rolled_out and any(pod.active for pod in pods) else ""
+        return ReplicasRollout(**self._common(key, pods), controller=controller, note=note)
 
     def job(self, key: ObjectKey, controller: Controller) -> JobRollout:
-        return JobRollout(**self._common(key, self.ownership.members(controller)), controller=controller)
+        note = SUSPENDED if controller.spec.suspend else ""
+        return JobRollout(**self._common(key, self.ownership.members(controller)), controller=controller, note=note)
 
     def deployment(self, key: ObjectKey, deployment: Controller) -> DeploymentRollout:
         former, is_new = self.state.replaced[key], key in self.state.rolled_out
@@ -155,7 +174,7 @@ class _Builder(msgspec.Struct):
             sets=sets,
             set_of=set_of,
             present=present,
-            note=PAUSED if deployment.spec.paused and (is_new or not sets) else "",
+            note=PAUSED if deployment.spec.paused and (is_new or not sets) else self._note_if_empty(key, deployment),
         )
 
     def stateful_set(self, key: ObjectKey, controller: Controller) -> StatefulSetRollout:
@@ -173,7 +192,7 @@ class _Builder(msgspec.Struct):
             controller=controller,
             former=former,
             state=state,
-            note=ON_DELETE if state.on_delete and is_new else "",
+            note=_held_back(state) if is_new and state.replicas else self._note_if_empty(key, controller),
         )
 
     def daemon_set(self, key: ObjectKey, controller: Controller) -> DaemonSetRollout:
@@ -200,8 +219,11 @@ class _Builder(msgspec.Struct):
             controller=controller,
             state=state,
             nodes=nodes,
-            note=ON_DELETE if state.on_delete and is_new else "",
+            note=ON_DELETE if state.on_delete and is_new else EMPTY if is_new and not _n_running(nodes) else "",
         )
+
+    def _note_if_empty(self, key: ObjectKey, controller: AnyController) -> str:
+        return EMPTY if key in self.state.rolled_out and not pod_templates.n_replicas(controller) else ""
 
     def _common(
         self, key: ObjectKey, pods: Iterable[PodEntry], set_of: Mapping[str, str] = rollout_pods.NO_SETS
@@ -219,6 +241,19 @@ _BUILDERS: dict[str, Callable[[_Builder, ObjectKey, Any], Rollout]] = {
     "Job": _Builder.job,
     "ReplicationController": _Builder.replicas,
 }
+
+
+def _held_back(state: StatefulSetState) -> str:
+    """What keeps a StatefulSet's new template from some of its pods."""
+    if state.on_delete:
+        return ON_DELETE
+    if state.partition >= state.replicas:
+        return HELD_BACK
+    return HELD_BACK_BELOW.format(f"{state.name}-{state.start + state.partition}") if state.partition else ""
+
+
+def _n_running(nodes: Mapping[str, NodeState]) -> int:
+    return sum(node.runs for node in nodes.values())
 
 
 def _size_of(replica_set: Controller) -> ReplicaSetSize:

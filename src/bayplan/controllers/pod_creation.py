@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.controllers import custom_kinds, daemon_sets, jobs, pod_templates
+from bayplan.controllers import custom_kinds, daemon_sets, jobs, pod_templates, stateful_sets
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad, Autoscalers
 from bayplan.controllers.created_objects import CreatedObjects, Roots, key_of
 from bayplan.controllers.custom_kinds import CustomKind
@@ -27,12 +27,13 @@ from bayplan.errors import InputError
 from bayplan.model.workloads import WorkloadKey
 from bayplan.wire.controllers import AnyController, Controller, ControllerSpec, CronJob, PodTemplateSpec
 from bayplan.wire.custom import CustomObject
-from bayplan.wire.meta import ObjectMeta
+from bayplan.wire.meta import ApiObject, ObjectMeta
 from bayplan.wire.pods import Pod
 
 MAX_CREATED_PODS = 1_000_000  # several times what a Kubernetes cluster supports; only a typing error requests more
 PODS_PER_PROGRESS_REPORT = 1000
 NOT_IN_STATE = "the state has pods of it, but not what it was before the change"
+MANAGED_ELSEWHERE = "they are made by {}, not by Kubernetes' own Job controller"
 NUMBER_NOT_KNOWN = "it has a pod template, and how many pods are made from it is not known"
 
 
@@ -76,6 +77,7 @@ def create_missing_pods(
             if controller.metadata.deletion_timestamp is None and key_of(controller) not in except_for:
                 factory.root = factory.roots.of(controller)
                 create(controller)
+                factory.note_if_empty(controller)
     for cron_job in inputs.cron_jobs:
         # The runs of one that the cluster has already are in the state.
         if cron_job.metadata.deletion_timestamp is None and inputs.is_changed(cron_job):
@@ -126,8 +128,7 @@ class _PodFactory(msgspec.Struct, eq=False):
         n_active = sum(member.active for members in found.values() for member in members)
         # A paused Deployment scales its ReplicaSets but does not create the first one.
         if deployment.spec.paused and not n_active:
-            name = f"{deployment.metadata.namespace}/{deployment.metadata.name}"
-            self.created.notes.append(f"Deployment {name} is paused: no pods are created for it")
+            self._note_none(deployment, "is paused")
             return
         n_missing = pod_templates.n_replicas(deployment) - n_active
         self._check_limit(deployment, n_missing)
@@ -137,8 +138,8 @@ class _PodFactory(msgspec.Struct, eq=False):
         self._add_identical(replica_set, n_missing)
 
     def stateful_set(self, controller: Controller) -> None:
-        meta, spec = controller.metadata, controller.spec
-        start, revision = (spec.ordinals or {}).get("start", 0), pod_templates.revision_name(controller)
+        meta = controller.metadata
+        start, revision = stateful_sets.start_of(controller), pod_templates.revision_name(controller)
         self._check_limit(controller, pod_templates.n_replicas(controller))
         own = {member.name for member in self.ownership.members(controller)}
         for ordinal in range(start, start + pod_templates.n_replicas(controller)):
@@ -156,6 +157,13 @@ class _PodFactory(msgspec.Struct, eq=False):
             self._add(pod, refused)
 
     def job(self, job: Controller) -> None:
+        is_changed = self.inputs.is_changed(job) or self.root in (self.inputs.change or ())
+        if manager := jobs.manager_of(job):
+            if is_changed:
+                self.created.not_judged_objects.append((self.root, MANAGED_ELSEWHERE.format(manager)))
+            return
+        if job.spec.suspend and is_changed:
+            self._note_none(job, "is suspended")
         members = self.ownership.members(job)
         self._check_limit(job, jobs.n_missing(job, members), "spec.parallelism")
         for pod in pod_templates.job_pods(job, members, self.taken):
@@ -165,7 +173,7 @@ class _PodFactory(msgspec.Struct, eq=False):
         """One run, now."""
         meta, template = cron_job.metadata, cron_job.spec.job_template
         if cron_job.spec.suspend:
-            self.created.notes.append(f"CronJob {meta.namespace}/{meta.name} is suspended: no pods are created for it")
+            self._note_none(cron_job, "is suspended")
             return
         # The controller appends the minute of the run; without a clock it is a number that depends on the name.
         name = f"{meta.name}-{pod_templates.fnv32(f'{meta.namespace}/{meta.name}'.encode()) % 10**8:08}"
@@ -179,6 +187,21 @@ class _PodFactory(msgspec.Struct, eq=False):
         )
         self.root = key_of(cron_job)
         self.job(Controller(api_version="batch/v1", kind="Job", metadata=metadata, spec=template.spec))
+
+    def note_if_empty(self, controller: AnyController) -> None:
+        """Say of a controller of the change that it asks for no pods, so that its template is not tried."""
+        if not self.inputs.is_changed(controller):
+            return
+        spec = controller.spec
+        if isinstance(spec, ControllerSpec) and controller.kind == "Job":
+            if not spec.suspend and spec.parallelism == 0:
+                self._note_none(controller, "has a parallelism of 0")
+        elif isinstance(spec, ControllerSpec) and controller.kind == "DaemonSet":
+            tolerating = daemon_sets.with_tolerations(spec.template.spec)
+            if self.inputs.nodes and not any(daemon_sets.runs_on(tolerating, node) for node in self.inputs.nodes):
+                self._note_none(controller, "runs on no node of the input")
+        elif pod_templates.n_replicas(controller) == 0:
+            self._note_none(controller, "has 0 replicas")
 
     def custom_objects(self) -> None:
         """The pods of custom objects that are new; of one that runs already it is not known how it replaces pods."""
@@ -248,6 +271,10 @@ class _PodFactory(msgspec.Struct, eq=False):
         self.created.add(AdmittedPod(pod, refused=refused) if refused else self.admission.admit(pod))
         if self.progress is not None and len(self.created.pods) % PODS_PER_PROGRESS_REPORT == 0:
             self.progress(len(self.created.pods))
+
+    def _note_none(self, owner: ApiObject, why: str) -> None:
+        name = f"{owner.kind} {owner.metadata.namespace}/{owner.metadata.name}"
+        self.created.notes.append(f"{name} {why}: no pods are created for it")
 
     def _check_limit(self, controller: AnyController, n_missing: int, path: str = "spec.replicas") -> None:
         n_all = len(self.created.pods) + n_missing

@@ -11,10 +11,10 @@ def scaled(written: int | str | None, total: int, *, up: bool) -> int:
     """
     The number, or the percentage of `total`, rounded up or down (apimachinery/pkg/util/intstr).
 
-    None, and text that is no percentage, is 0: an API server admits no such text.
+    None, text that is no percentage, and what is negative is 0: an API server admits neither of the last two.
     """
     if not isinstance(written, str):
-        return written or 0
+        return max(0, written or 0)
     found = _PERCENTAGE.fullmatch(written)
     if found is None:
         return 0

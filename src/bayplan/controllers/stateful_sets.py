@@ -56,11 +56,16 @@ def state_of(controller: Controller, current_revision: str, update_revision: str
         replicas=1 if spec.replicas is None else spec.replicas,
         current_revision=current_revision,
         update_revision=update_revision,
-        start=(spec.ordinals or {}).get("start", 0),
+        start=start_of(controller),
         parallel=spec.pod_management_policy == PARALLEL,
         on_delete=on_delete,
-        partition=0 if on_delete or rolling is None else rolling.partition or 0,
+        partition=0 if on_delete or rolling is None else max(0, rolling.partition or 0),
     )
+
+
+def start_of(controller: Controller) -> int:
+    """The ordinal of the first pod; a negative one, which an API server refuses, counts as 0."""
+    return max(0, (controller.spec.ordinals or {}).get("start", 0))
 
 
 def ordinal_of(pod_name: str, set_name: str) -> int:

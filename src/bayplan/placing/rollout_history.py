@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )  # most answers have no rollouts, and its tables are always imported
 
 COMPLETE, STUCK, NOT_JUDGED = "complete", "stuck", "not judged"
+WAITS = "its controller neither creates nor deletes pods any more"
 
 
 class PodOnNode(msgspec.Struct, frozen=True):
@@ -184,7 +185,7 @@ class RolloutHistory(msgspec.Struct, eq=False):
             stuck_at, why = 0, next((doubts[key] for key in map(self.key_of, self.rollout.pods) if key in doubts), "")
         else:
             stuck_at = max((step.number for step in self._steps if step.created or step.deleted), default=1)
-            why = _why(last) or self.rollout.waits_for() or why
+            why = _why(last) or self.rollout.waits_for() or why or WAITS
         return RolloutResult(
             workload=self.rollout.key,
             result=STUCK if not is_complete else NOT_JUDGED if why else COMPLETE,

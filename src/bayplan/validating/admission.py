@@ -28,7 +28,7 @@ from bayplan.wire.kinds import ApiKind, Trait
 _RULES: dict[str, Callable[[Field], list[Cause]]] = {
     "Pod": pods.validate_pod,
     "Deployment": controllers.validate_deployment,
-    "ReplicaSet": controllers.validate_deployment,
+    "ReplicaSet": controllers.validate_replica_set,
     "StatefulSet": controllers.validate_stateful_set,
     "DaemonSet": controllers.validate_daemon_set,
     "Job": controllers.validate_job,

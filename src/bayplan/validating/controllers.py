@@ -1,8 +1,8 @@
 """
-Controllers that create pods: their replicas, their selector and their pod template.
+Controllers that create pods: their replicas, their selector, their pod template and how they replace pods.
 
 Mirrors pkg/apis/apps/validation, pkg/apis/batch/validation and the part on ReplicationControllers in
-pkg/apis/core/validation. Update strategies, deadlines and pod failure policies are not validated.
+pkg/apis/core/validation. The rules on update strategies and on the policies of Jobs have modules of their own.
 """
 
 from __future__ import annotations
@@ -10,10 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.model import labels as model
-from bayplan.validating import cron_schedules, go_text, names, pods, selectors, type_checks
+from bayplan.validating import (
+    cron_schedules,
+    go_text,
+    job_policies,
+    names,
+    pods,
+    selectors,
+    type_checks,
+    update_strategies,
+)
 from bayplan.validating.fields import Cause, Field
+from bayplan.validating.job_policies import JobFields
+from bayplan.validating.update_strategies import UpdateFields
 from bayplan.wire.controllers import ControllerSpec, ReplicationControllerSpec
-from bayplan.wire.meta import LabelSelector
+from bayplan.wire.meta import Int32, Int64, LabelSelector, WireObject
 
 MISMATCH = "`selector` does not match template `labels`"
 NOT_GENERATED = "`selector` not auto-generated"
@@ -22,49 +33,80 @@ NOT_A_SELECTOR = "invalid label selector"
 NO_DEADLINE = "activeDeadlineSeconds in {} is not Supported"
 JOB_RESTART_POLICIES = ("OnFailure", "Never")
 REPLICA_FIELDS = ("replicas", "selector", "template")
-JOB_FIELDS = ("parallelism", "completions", "selector", "template")
+JOB_FIELDS = ("selector", "template")
 CONCURRENCY_POLICIES = ("Allow", "Forbid", "Replace")
 MAX_CRON_JOB_NAME = 52  # the rest is for the time that becomes part of the names of its Jobs
 
 
+class CronJobFields(WireObject):
+    """The types of a CronJob's fields, but for the template of its Jobs."""
+
+    schedule: str = ""
+    time_zone: str | None = None
+    concurrency_policy: str = ""
+    suspend: bool | None = None
+    starting_deadline_seconds: Int64 | None = None
+    successful_jobs_history_limit: Int32 | None = None
+    failed_jobs_history_limit: Int32 | None = None
+
+
 def validate_deployment(deployment: Field) -> list[Cause]:
-    """The causes for rejecting a Deployment or a ReplicaSet; upstream's wording is the same for both."""
-    return _validate_types(deployment["spec"], REPLICA_FIELDS) or [
+    """The causes for rejecting a Deployment."""
+    spec = deployment["spec"]
+    return _validate_types(spec, REPLICA_FIELDS, update_strategies.DEPLOYMENT_FIELDS) or [
         *names.validate_metadata(deployment["metadata"], names.dns_subdomain),
-        *_validate_replicated_spec(deployment["spec"], "deployment", "ReplicaSet"),
+        *_validate_replicated_spec(spec, "deployment", "ReplicaSet"),
+        *update_strategies.validate_deployment_updates(spec),
+    ]
+
+
+def validate_replica_set(replica_set: Field) -> list[Cause]:
+    """The causes for rejecting a ReplicaSet; upstream words them as for a Deployment."""
+    spec = replica_set["spec"]
+    return _validate_types(spec, REPLICA_FIELDS, ("minReadySeconds",)) or [
+        *names.validate_metadata(replica_set["metadata"], names.dns_subdomain),
+        *_validate_replicated_spec(spec, "deployment", "ReplicaSet"),
+        *spec["minReadySeconds"].check_not_negative(),
     ]
 
 
 def validate_stateful_set(stateful_set: Field) -> list[Cause]:
     """The causes for rejecting a StatefulSet."""
-    return _validate_types(stateful_set["spec"], REPLICA_FIELDS) or [
+    spec = stateful_set["spec"]
+    return _validate_types(spec, (*REPLICA_FIELDS, "serviceName"), update_strategies.STATEFUL_SET_FIELDS) or [
         *names.validate_metadata(stateful_set["metadata"], names.dns_label),
-        *_validate_replicated_spec(stateful_set["spec"], "statefulset", "StatefulSet"),
+        *_validate_replicated_spec(spec, "statefulset", "StatefulSet"),
+        *update_strategies.validate_stateful_set_updates(spec),
+        *spec["serviceName"].check_text(names.dns_label, optional=True),
     ]
 
 
 def validate_daemon_set(daemon_set: Field) -> list[Cause]:
     """The causes for rejecting a DaemonSet; upstream does not report a missing selector as such."""
-    if undecodable := _validate_types(daemon_set["spec"], ("selector", "template")):
+    spec = daemon_set["spec"]
+    if undecodable := _validate_types(spec, ("selector", "template"), update_strategies.DAEMON_SET_FIELDS):
         return undecodable
-    selector, template = daemon_set["spec"]["selector"], daemon_set["spec"]["template"]
+    selector, template = spec["selector"], spec["template"]
     return [
         *names.validate_metadata(daemon_set["metadata"], names.dns_subdomain),
         *(selectors.validate_selector(selector) or _validate_match(selector, template, "daemonset")),
         *_validate_template(template, "DaemonSet"),
+        *update_strategies.validate_daemon_set_updates(spec),
     ]
 
 
 def validate_replication_controller(controller: Field) -> list[Cause]:
     """The causes for rejecting a ReplicationController; its selector defaults to the labels of its template."""
     spec, template = controller["spec"], controller["spec"]["template"]
-    if undecodable := type_checks.validate_types(spec, ReplicationControllerSpec):
+    undecodable = type_checks.validate_types(spec, ReplicationControllerSpec)
+    if undecodable := [*undecodable, *_validate_types(spec, (), ("minReadySeconds",))]:
         return undecodable
     selected = spec["selector"].labels() or template["metadata"]["labels"].labels()
     return [
         *names.validate_metadata(controller["metadata"], names.dns_subdomain),
         *([] if selected else [spec["selector"].required()]),
         *spec["replicas"].check_not_negative(),
+        *spec["minReadySeconds"].check_not_negative(),
         *([] if template.present else [template.required()]),
         *_validate_match(Field("", {"matchLabels": selected}), template),
         *(_validate_template(template, "ReplicationController") if template.present else []),
@@ -82,6 +124,7 @@ def validate_job(job: Field) -> list[Cause]:
         *names.validate_metadata(job["metadata"], names.dns_subdomain),
         *([] if wrong or manual else _validate_generated_selector(selector, job["metadata"]["name"].text())),
         *_validate_job_spec(spec),
+        *job_policies.validate_host_names(job["metadata"]["name"], spec),
         *([selector.required()] if manual and not selector.present else []),
         *wrong,
         *(_validate_match(selector, spec["template"]) if manual and not wrong else []),
@@ -91,11 +134,14 @@ def validate_job(job: Field) -> list[Cause]:
 def validate_cron_job(cron_job: Field) -> list[Cause]:
     """The causes for rejecting a CronJob and the Jobs that it creates."""
     spec, job_spec = cron_job["spec"], cron_job["spec"]["jobTemplate"]["spec"]
-    if undecodable := _validate_job_types(job_spec):
+    if undecodable := [*type_checks.validate_types(spec, CronJobFields), *_validate_job_types(job_spec)]:
         return undecodable
     name, selector, manual = cron_job["metadata"]["name"], job_spec["selector"], job_spec["manualSelector"]
     found = names.validate_metadata(cron_job["metadata"], names.dns_subdomain)
     found += cron_schedules.validate_schedule(spec["schedule"])
+    found += cron_schedules.validate_time_zone(spec["timeZone"])
+    for name_of_count in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        found += spec[name_of_count].check_not_negative()
     found += spec["concurrencyPolicy"].check_enum(CONCURRENCY_POLICIES)
     found += _validate_job_spec(job_spec)
     if selector.present:
@@ -107,15 +153,22 @@ def validate_cron_job(cron_job: Field) -> list[Cause]:
     return found
 
 
-def _validate_types(spec: Field, known: tuple[str, ...]) -> list[Cause]:
+def _validate_types(spec: Field, known: tuple[str, ...], updating: tuple[str, ...] = ()) -> list[Cause]:
     """The values that an API server could not decode; it ignores the fields of other kinds."""
+    return [
+        *type_checks.validate_types(_only(spec, known), ControllerSpec),
+        *type_checks.validate_types(_only(spec, updating), UpdateFields),
+    ]
+
+
+def _only(spec: Field, known: tuple[str, ...]) -> Field:
     value = spec.value
     own = {name: value[name] for name in value if name in known} if isinstance(value, Mapping) else value
-    return type_checks.validate_types(Field(spec.path, own), ControllerSpec)
+    return Field(spec.path, own)
 
 
 def _validate_job_types(spec: Field) -> list[Cause]:
-    return [*_validate_types(spec, JOB_FIELDS), *type_checks.validate_types(spec["manualSelector"], bool)]
+    return [*_validate_types(spec, JOB_FIELDS), *type_checks.validate_types(spec, JobFields)]
 
 
 def _validate_replicated_spec(spec: Field, kind: str, pod_owner: str) -> list[Cause]:
@@ -143,8 +196,7 @@ def _validate_template(template: Field, pod_owner: str) -> list[Cause]:
 def _validate_job_spec(spec: Field) -> list[Cause]:
     policy = spec["template"]["spec"]["restartPolicy"]
     return [
-        *spec["parallelism"].check_not_negative(),
-        *spec["completions"].check_not_negative(),
+        *job_policies.validate_policies(spec),
         *pods.validate_pod_template(spec["template"]),
         *(
             [policy.required('valid values: "OnFailure", "Never"')]

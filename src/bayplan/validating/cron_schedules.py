@@ -1,12 +1,13 @@
 """
-The schedule of a CronJob: whether its text can be parsed. When the CronJob runs is not known here.
+The schedule and time zone of a CronJob: whether they can be parsed. When the CronJob runs is not known here.
 
-Mirrors `ParseStandard` of github.com/robfig/cron/v3 and `validateScheduleFormat` in pkg/apis/batch/validation. Whether
-a time zone exists is not checked.
+Mirrors `ParseStandard` of github.com/robfig/cron/v3 and `validateScheduleFormat` and `validateTimeZone` in
+pkg/apis/batch/validation. Whether a time zone exists is known if Python finds a time zone database on this machine.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 
@@ -18,7 +19,11 @@ from bayplan.validating.fields import Cause, Field
 ZONE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
 DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _EVERY = "@every "
+_MAX_DIGITS = 19  # of a number in Go
 _DURATION = re.compile(r"[+-]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
+EMPTY_ZONE = "timeZone must be nil or non-empty string"
+LOCAL_ZONE = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+_ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
@@ -55,6 +60,30 @@ def validate_schedule(schedule: Field) -> list[Cause]:
     if "TZ" in text:
         found.append(schedule.invalid(ZONE))
     return found
+
+
+def validate_time_zone(zone: Field) -> list[Cause]:
+    """The causes for rejecting a time zone, which may be absent."""
+    name = zone.text()
+    if not zone.present:
+        return []
+    if not name:
+        return [zone.invalid(EMPTY_ZONE)]
+    unknown = zone.invalid(f"unknown time zone {name}")
+    parts = name.split("/")
+    if any(one in (".", "..") or one.startswith("-") or not _ZONE_PART.fullmatch(one) for one in parts):
+        return [unknown]
+    found = [zone.invalid(LOCAL_ZONE)] if name.lower() == "local" else []
+    return found if name == "Local" or _is_zone(name) else [*found, unknown]
+
+
+@functools.cache
+def _is_zone(name: str) -> bool:
+    """Whether the time zone exists; also true if this machine has no database to find it in."""
+    import zoneinfo  # few files have a time zone in them
+
+    known = zoneinfo.available_timezones()
+    return not known or name in known
 
 
 def _parse(text: str) -> None:
@@ -116,6 +145,9 @@ def _integer(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         shown = go_text.quoted(text)
         raise _ScheduleError(f"failed to parse int from {text}: strconv.Atoi: parsing {shown}: invalid syntax")
+    if len(text.lstrip("+-0")) > _MAX_DIGITS or not -(2**63) <= int(text) < 2**63:
+        shown = go_text.quoted(text)
+        raise _ScheduleError(f"failed to parse int from {text}: strconv.Atoi: parsing {shown}: value out of range")
     if int(text) < 0:
         raise _ScheduleError(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)

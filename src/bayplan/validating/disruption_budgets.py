@@ -1,25 +1,17 @@
 """
 PodDisruptionBudgets: an integer or percentage, and a selector. The resulting number of pods is not known here.
 
-Mirrors pkg/apis/policy/validation/validation.go and, for integers and percentages,
-pkg/apis/apps/validation/validation.go.
+Mirrors pkg/apis/policy/validation/validation.go.
 """
 
 from __future__ import annotations
 
-import re
-
-from bayplan.validating import go_text, names, selectors, type_checks
-from bayplan.validating.fields import NEGATIVE, Cause, Field
+from bayplan.validating import amounts, go_text, names, selectors, type_checks
+from bayplan.validating.fields import Cause, Field
 from bayplan.wire.controllers import PodDisruptionBudgetSpec
 from bayplan.wire.meta import LabelSelector
 
 BOTH = "minAvailable and maxUnavailable cannot be both set"
-NO_PERCENTAGE = (
-    "a valid percent string must be a numeric string followed by an ending '%' "
-    "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
-)
-ABOVE_100 = "must not be greater than 100%"
 EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
@@ -32,19 +24,10 @@ def validate_disruption_budget(budget: Field) -> list[Cause]:
     found = names.validate_metadata(budget["metadata"], names.path_segment)
     if least.present and most.present:
         found.append(spec.invalid(BOTH, _spec_json(spec)))
-    found += [*_validate_amount(least), *_validate_amount(most), *selectors.validate_selector(spec["selector"])]
+    for amount in (least, most):
+        found += [*amounts.validate_amount(amount), *amounts.validate_share(amount)]
+    found += selectors.validate_selector(spec["selector"])
     return found + spec["unhealthyPodEvictionPolicy"].check_enum(EVICTION_POLICIES, empty_is_default=False)
-
-
-def _validate_amount(field: Field) -> list[Cause]:
-    if field.number() < 0:
-        return [field.invalid_number(NEGATIVE)]
-    if not isinstance(field.value, str):
-        return []
-    shown = go_text.as_json(field.text())
-    if not re.fullmatch("[0-9]+%", field.text()):
-        return [field.invalid(NO_PERCENTAGE, shown)]
-    return [field.invalid(ABOVE_100, shown)] if int(field.text()[:-1]) > 100 else []
 
 
 def _spec_json(spec: Field) -> str:

@@ -7,7 +7,7 @@ Pod-level amounts are not compared with the sum of the containers'. Device claim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from bayplan.model import quantities
@@ -39,7 +39,11 @@ def unparsable_quantities(spec: Field) -> list[Cause]:
     """The values of a pod spec that are no quantities; an API server cannot decode them and reports nothing else."""
     holders = [*spec["containers"].items(), *spec["initContainers"].items(), spec]
     maps = [holder["resources"][part] for holder in holders for part in ("limits", "requests")]
-    amounts = [listed.entry(name) for listed in (*maps, spec["overhead"]) for name in listed.names()]
+    return unparsable(listed.entry(name) for listed in (*maps, spec["overhead"]) for name in listed.names())
+
+
+def unparsable(amounts: Iterable[Field]) -> list[Cause]:
+    """The values that are no quantities."""
     found: list[Cause] = []
     for amount in amounts:
         if amount.present and not is_quantity(amount.value):
@@ -91,6 +95,11 @@ def _validate_requirements(path: str, limits: Field, requests: Field, *, pod_lev
 
 def _invalid_amount(amount: Field, detail: str) -> Cause:
     return amount.invalid(detail, go_text.quoted(go_text.quantity_text(amount.value)))
+
+
+def validate_resource_name(name: Field) -> list[Cause]:
+    """The causes for rejecting the name of a container's resource."""
+    return list(_validate_name(name, pod_level=False))
 
 
 def _validate_name(name: Field, *, pod_level: bool) -> Iterator[Cause]:

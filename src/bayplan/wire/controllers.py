@@ -41,6 +41,9 @@ class ControllerSpec(WireObject):
     parallelism: Int32 | None = None
     completions: Int32 | None = None
     completion_mode: str = ""
+    managed_by: str = ""
+    backoff_limit: Int32 | None = None
+    backoff_limit_per_index: Int32 | None = None
     suspend: bool = False
     paused: bool = False
     strategy: UpdateStrategy | None = None
@@ -57,7 +60,9 @@ class ControllerStatus(WireObject):
     """The progress of a Job, the revisions of a StatefulSet; everything else that is needed is in the pods."""
 
     succeeded: Int32 = 0
+    failed: Int32 = 0
     completed_indexes: str = ""
+    failed_indexes: str = ""
     current_revision: str = ""
     update_revision: str = ""
     conditions: list[ControllerCondition] | None = None
