@@ -41,7 +41,7 @@ class MetricName(WireObject):
     name: str = ""
 
 
-class ObjectReference(WireObject):
+class CrossVersionObjectReference(WireObject):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -52,7 +52,7 @@ class MetricSource(WireObject):
 
     name: str = ""
     container: str = ""
-    described_object: ObjectReference | None = None
+    described_object: CrossVersionObjectReference | None = None
     metric: MetricName | None = None
     target: MetricTarget | None = None
 
