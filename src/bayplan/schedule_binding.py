@@ -11,11 +11,21 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bayplan.assigning import cluster_ranking, divide_replicas, failback, group_failover, select_clusters
-from bayplan.assigning.candidates import ClusterCandidate, NoClusterFit, Unassignable
-from bayplan.assigning.cluster_ranking import FleetEngine
+from bayplan.assigning import (
+    cluster_ranking,
+    divide_replicas,
+    failback,
+    group_failover,
+    select_clusters,
+    unknown_labels,
+)
+from bayplan.assigning.candidates import ClusterCandidate, LabelsNotKnown, NoClusterFit, Unassignable
+from bayplan.assigning.cluster_ranking import FittingClusters, FleetEngine
+from bayplan.assigning.unknown_labels import Doubt
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.reasons import Mask
 from bayplan.model.workloads import Workload
 
 
@@ -25,7 +35,8 @@ class FleetDecision(msgspec.Struct, frozen=True):
 
     `observed` is the name of the affinity term that succeeded. `errors` holds one message per term that failed, also
     where a later one succeeded; `reason` is the class of the first. `verdicts` and `ranked` are those of the term that
-    succeeded, else of the first that failed.
+    succeeded, else of the first that failed. `in_doubt` are the clusters of which labels that are not known decide
+    whether they are feasible, if that is why it failed.
     """
 
     observed: str = ""
@@ -34,6 +45,7 @@ class FleetDecision(msgspec.Struct, frozen=True):
     errors: tuple[str, ...] = ()
     verdicts: Verdicts | None = None
     ranked: Sequence[ClusterCandidate] = ()
+    in_doubt: Mask | None = None
 
     @property
     def placed(self) -> bool:
@@ -47,6 +59,7 @@ class AffinityAttempt(msgspec.Struct, frozen=True):
     ranked: Sequence[ClusterCandidate]
     shares: tuple[tuple[str, int], ...] = ()
     failure: Unassignable | None = None
+    in_doubt: Mask | None = None
 
 
 def schedule(workload: Workload, engine: FleetEngine) -> FleetDecision:
@@ -83,18 +96,27 @@ def _try_affinities(workload: Workload, engine: FleetEngine) -> FleetDecision:
             errors = tuple([str(one.failure) for one in failed])
             return FleetDecision(group.name, attempt.shares, "", errors, attempt.verdicts, attempt.ranked)
         failed.append(attempt)
+        if isinstance(attempt.failure, LabelsNotKnown):  # so it is not known whether the next one would be tried
+            failed = [attempt]
+            break
     first = failed[0]
     assert first.failure is not None
     errors = tuple([str(one.failure) for one in failed])
-    return FleetDecision("", (), first.failure.reason, errors, first.verdicts, first.ranked)
+    return FleetDecision("", (), first.failure.reason, errors, first.verdicts, first.ranked, first.in_doubt)
 
 
 def _try_affinity(workload: Workload, engine: FleetEngine) -> AffinityAttempt:
     """The four stages for one affinity term (karmada-scheduler: genericScheduler.Schedule)."""
-    binding = workload.binding
-    assert binding is not None
     index = engine.index
     fitting = cluster_ranking.find_clusters_that_fit(workload, engine)
+    attempt = _select_and_assign(workload, fitting, index)
+    doubts = unknown_labels.doubts_about(workload, index)
+    return attempt if not doubts else _without_doubt(attempt, doubts, workload, fitting, index)
+
+
+def _select_and_assign(workload: Workload, fitting: FittingClusters, index: PlacementIndex) -> AffinityAttempt:
+    binding = workload.binding
+    assert binding is not None
     ranked = cluster_ranking.prioritize_clusters(workload, fitting, index)
     if not len(ranked):
         message = fit_error.sentence(fitting.verdicts, index, noun="clusters")
@@ -107,3 +129,32 @@ def _try_affinity(workload: Workload, engine: FleetEngine) -> AffinityAttempt:
     except Unassignable as failure:
         return AffinityAttempt(fitting.verdicts, ranked, failure=failure.during(step))
     return AffinityAttempt(fitting.verdicts, ranked, tuple(shares))
+
+
+def _without_doubt(
+    attempt: AffinityAttempt,
+    doubts: Sequence[Doubt],
+    workload: Workload,
+    fitting: FittingClusters,
+    index: PlacementIndex,
+) -> AffinityAttempt:
+    """
+    The attempt, or its failure where labels that are not known may change its result.
+
+    The attempt is the answer if no doubtful term selects anything. If the answer is the same without all clusters that
+    such a term may reject, the labels do not matter. A term of affinity in doubt may reject or allow any cluster.
+    """
+    binding, feasible = workload.binding, fitting.verdicts.feasible
+    assert binding is not None
+    held = [slot for name, _ in binding.previous if (slot := index.slots.by_name.get(name)) is not None]
+    in_doubt, relevant = unknown_labels.feasible_in_doubt(doubts, feasible, held)
+    is_everywhere = any(doubt.slots is None for doubt in relevant)
+    if not is_everywhere and (attempt.failure is not None or not in_doubt.any()):
+        return attempt
+    if not is_everywhere:
+        verdicts = msgspec.structs.replace(fitting.verdicts, feasible=feasible & ~in_doubt)
+        certain = _select_and_assign(workload, msgspec.structs.replace(fitting, verdicts=verdicts), index)
+        if certain.failure is None and certain.shares == attempt.shares:
+            return attempt
+    failure = LabelsNotKnown(unknown_labels.sentence(relevant, workload, index))
+    return AffinityAttempt(attempt.verdicts, attempt.ranked, failure=failure, in_doubt=in_doubt)

@@ -161,3 +161,9 @@ class NoClusterFit(Unassignable):
 
 class Unschedulable(Unassignable):
     reason = "Unschedulable"
+
+
+class LabelsNotKnown(Unassignable):
+    """The answer depends on labels that the input does not have."""
+
+    reason = "LabelsNotKnown"

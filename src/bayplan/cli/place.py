@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from bayplan.controllers.autoscalers import AssumedLoad
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
-    from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload
-    from bayplan.placing.place_bindings import BindingPlacement
     from bayplan.placing.place_cluster import ClusterPlacement
     from bayplan.placing.place_pods import PodPlacement
     from bayplan.reading.cluster import LoadedCluster
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX = "max"
 STEPS, FINAL = "steps", "final"
+FLEETS = "Fleets"
+BINDINGS = "bindings"
 
 
 class ReplicaCount(click.ParamType[int | str]):
@@ -48,13 +48,6 @@ class PodPlan(msgspec.Struct):
     found: ClusterPlacement
     explanations: dict[str, Explanation] = {}
     explained: dict[Hashable, Explanation] = {}  # by what equal pods have in common
-
-
-class FleetPlan(msgspec.Struct):
-    """The same for a fleet."""
-
-    placements: list[BindingPlacement]
-    explanations: dict[str, Explanation]
 
 
 @commands.command(
@@ -96,10 +89,22 @@ class FleetPlan(msgspec.Struct):
             help="How updates are judged. steps: as their controllers roll them out, step by step. final: whether the "
             "end fits, once all old pods are gone.",
         ),
-        options.output("table", "wide", "json", "yaml", "name", "html"),
+        options.output("table", "wide", "json", "yaml", "name", "html", "bindings"),
         options.GATE,
         options.STRICT,
         options.EXIT_ZERO,
+        commands.Option(
+            "--show-unchanged",
+            is_flag=True,
+            heading=FLEETS,
+            help="Show also the bindings that stay where they are, instead of counting them.",
+        ),
+        commands.Option(
+            "--allow-unselected",
+            is_flag=True,
+            heading=FLEETS,
+            help="Exit with code 0 even if no policy selects a workload of -f.",
+        ),
         options.HPA,
     ),
 )
@@ -113,6 +118,8 @@ def place(
     gate: str,
     strict: bool,
     exit_zero: bool,
+    show_unchanged: bool,
+    allow_unselected: bool,
     hpa: AssumedLoad,
     sources: options.InputOptions,
     scope: options.ScopeOptions,
@@ -120,6 +127,8 @@ def place(
     console: Console,
 ) -> int:
     """Write the plan; exit code 1 if a workload is unschedulable."""
+    if explain and output == BINDINGS:
+        raise click.UsageError("-o bindings has no place for explanations: use --explain without it")
     if explain and replicas is not None:
         raise click.UsageError("--replicas only counts: use --explain without it")
     is_included, engines = scope.predicate(), options.configured_engines()
@@ -130,26 +139,27 @@ def place(
     from bayplan.reading.cluster import LoadedCluster
 
     if not isinstance(found, LoadedCluster):
-        if replicas is not None:
-            raise click.UsageError("--replicas counts pods on nodes; in a fleet, change the replicas of the template")
-        fleet_plan = plan_bindings(pending, found.index, explains=explain, console=console)
-        console.answer(_fleet_plan_as(output, fleet_plan, console.table_width))
-        n_placed, n_workloads = sum(one.placed for one in fleet_plan.placements), len(fleet_plan.placements)
-    elif replicas is not None:
+        from bayplan.cli import place_fleet
+
+        found.pending = pending
+        asked = place_fleet.FleetRequest(
+            explain, output, gate, strict=strict, shows_unchanged=show_unchanged, allows_unselected=allow_unselected
+        )
+        return commands.exit_code(place_fleet.place(found, asked, console), exit_zero=exit_zero)
+    if output == BINDINGS:
+        raise click.UsageError("-o bindings is for fleets: the input has no Cluster objects")
+    if replicas is not None:
         fills = fill(pending, engines(found.index), None if replicas == MAX else int(replicas))
         console.answer(_fills_as(output, fills, console.table_width))
         return commands.exit_code(all(one.enough for one in fills), exit_zero=exit_zero)
-    else:
-        found.pending = pending
-        includes = scope.includes()
-        found.rollouts = [one for one in found.rollouts if includes(one.key.namespace, one.pod_labels)]
-        settings = PlanSettings(explain, not no_preemption, rollout == STEPS)
-        plan = plan_pods(found, engines(found.index), settings, console)
-        console.answer(_plan_as(output, plan, console.table_width))
-        gated = found.change is not None and gate == options.CHANGE
-        return commands.exit_code(_passes(plan.found, found, console, strict=strict, gated=gated), exit_zero=exit_zero)
-    console.note(f"{n_placed} of {n_workloads} placed")
-    return commands.exit_code(n_placed == n_workloads, exit_zero=exit_zero)
+    found.pending = pending
+    includes = scope.includes()
+    found.rollouts = [one for one in found.rollouts if includes(one.key.namespace, one.pod_labels)]
+    settings = PlanSettings(explain, not no_preemption, rollout == STEPS)
+    plan = plan_pods(found, engines(found.index), settings, console)
+    console.answer(_plan_as(output, plan, console.table_width))
+    gated = found.change is not None and gate == options.CHANGE
+    return commands.exit_code(_passes(plan.found, found, console, strict=strict, gated=gated), exit_zero=exit_zero)
 
 
 def _passes(answer: ClusterPlacement, cluster: LoadedCluster, console: Console, *, strict: bool, gated: bool) -> bool:
@@ -210,25 +220,6 @@ def _explain(placement: PodPlacement, engine_of: EngineOf, plan: PodPlan) -> Non
     plan.explanations[workload.key] = plan.explained[whose]
 
 
-def plan_bindings(pending: Sequence[Workload], index: PlacementIndex, *, explains: bool, console: Console) -> FleetPlan:
-    """Place one after another; an unschedulable binding is explained before the next one changes the index."""
-    from bayplan.assigning.cluster_ranking import FleetEngine
-    from bayplan.explaining import explanation
-    from bayplan.placing import place_bindings
-    from bayplan.rules import profiles
-
-    engine = FleetEngine(index, profiles.fleet_rules())
-    plan = FleetPlan([], {})
-    with console.progress() as show:
-        for placement in place_bindings.place_all(pending, engine):
-            plan.placements.append(placement)
-            show(lambda: f"placing: {len(plan.placements)} of {len(pending)}")
-            if explains and not placement.placed:
-                workload = placement.workload
-                plan.explanations[workload.key] = explanation.explain_binding(workload, engine)
-    return plan
-
-
 def fill(pending: Sequence[Workload], engine_of: EngineOf, most: int | None) -> list[FillResult]:
     """How many replicas of each pending workload fit if nothing else is placed; equal replicas are one row."""
     from bayplan.placing import place_pods
@@ -244,11 +235,11 @@ def _plan_as(output: str, plan: PodPlan, width: int | None) -> str:
     if output == "name":
         return tables.name_lines(placement.workload for placement in plan.found.placements)
     if output in ("json", "yaml"):
-        contents = _contents(plan.explanations) if plan.explanations else {}
+        contents = contents_of(plan.explanations) if plan.explanations else {}
         return versioned.written(placements.document(plan.found, contents), output)
     # A shared explanation is printed once, under the workload that it was made for.
     distinct: dict[str, Explanation] = {found.workload: found for found in plan.explanations.values()}
-    texts = _texts(distinct) if distinct else {}
+    texts = texts_of(distinct) if distinct else {}
     if output == "html":
         from bayplan.writing import html_report
 
@@ -258,31 +249,14 @@ def _plan_as(output: str, plan: PodPlan, width: int | None) -> str:
     return "\n".join(filter(None, parts)) + "".join(f"\n{key}: {text}" for key, text in texts.items())
 
 
-def _fleet_plan_as(output: str, plan: FleetPlan, width: int | None) -> str:
-    from bayplan.writing import placements, tables, versioned
-
-    if output == "name":
-        return tables.name_lines(placement.workload for placement in plan.placements)
-    if output in ("json", "yaml"):
-        contents = _contents(plan.explanations) if plan.explanations else {}
-        return versioned.written(placements.fleet_document(plan.placements, contents), output)
-    texts = _texts(plan.explanations) if plan.explanations else {}
-    table = placements.fleet_table(plan.placements, wide=output == "wide")
-    if output == "html":
-        from bayplan.writing import html_report
-
-        return html_report.rows_page("Placement plan", table, texts)
-    return tables.rendered(table, width) + "".join(f"\n{key}: {text}" for key, text in texts.items())
-
-
-def _contents(explained: Mapping[str, Explanation]) -> dict[str, dict[str, Any]]:
+def contents_of(explained: Mapping[str, Explanation]) -> dict[str, dict[str, Any]]:
     """The explanations as documents, by workload."""
     from bayplan.writing import explanations
 
     return {key: explanations.content(found) for key, found in explained.items()}
 
 
-def _texts(explained: Mapping[str, Explanation]) -> dict[str, str]:
+def texts_of(explained: Mapping[str, Explanation]) -> dict[str, str]:
     """The explanations as texts, by workload."""
     from bayplan.writing import explanations
 

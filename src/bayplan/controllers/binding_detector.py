@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from bayplan.controllers.resource_interpreter import ResourceTemplate
-from bayplan.mapping import selectors
+from bayplan.mapping import bindings, selectors
+from bayplan.model.bindings import UNKNOWN_LABELS
 from bayplan.validating import placement_annotation
 from bayplan.wire import kinds
 from bayplan.wire.fleets import (
@@ -34,6 +35,7 @@ CLAIMED_NAME = "propagationpolicy.karmada.io/name"
 CLAIMED_CLUSTER_WIDE = "clusterpropagationpolicy.karmada.io/name"
 CLAIMED_BY = "resourcetemplate.karmada.io/claimed-by"
 LAZY = "Lazy"
+_OF_POLICY = (CLAIMED_NAMESPACE, CLAIMED_NAME, CLAIMED_CLUSTER_WIDE)
 _RESERVED_NAMESPACES = ("karmada-system", "karmada-cluster")
 _RESERVED_NAMESPACE_PREFIXES = ("karmada-es-", "kube-")
 _NO_MATCH, _ALL, _LABELS, _NAME = range(4)
@@ -54,7 +56,7 @@ def policy_for(template: ResourceTemplate, policies: Sequence[PropagationPolicy]
     Among those that select it: the highest `priority`, then the most explicit selector, then the first name.
     """
     alive = [policy for policy in policies if policy.metadata.deletion_timestamp is None]
-    claimed = _claimed_by(template)
+    claimed = _claimed_by(template.metadata)
     if claimed is not None:
         found = next((p for p in alive if (p.metadata.namespace, p.metadata.name) == claimed), None)
         return found if found is not None and _explicitness(template, found) else None
@@ -63,14 +65,49 @@ def policy_for(template: ResourceTemplate, policies: Sequence[PropagationPolicy]
     return _best(template, own) or _best(template, [policy for policy in alive if not policy.metadata.namespace])
 
 
+def claiming_policy(binding: ResourceBinding, policies: PoliciesByName) -> PropagationPolicy | None:
+    """The policy that the binding was created for, by its annotations, else by the permanent id in its labels."""
+    claimed = _claimed_by(binding.metadata)
+    if claimed is not None:
+        return policies.by_name.get(claimed)
+    labels = binding.metadata.labels or {}
+    ids = [(key, labels[key]) for key in (NAMESPACED_ID, CLUSTER_WIDE_ID) if labels.get(key)]
+    return next((policies.by_id[one] for one in ids if one in policies.by_id), None)
+
+
+class PoliciesByName(msgspec.Struct, frozen=True):
+    """The policies that are not being deleted, by namespace and name, and by the label with their permanent id."""
+
+    by_name: dict[tuple[str, str], PropagationPolicy]
+    by_id: dict[tuple[str, str], PropagationPolicy]
+
+
+def policies_by_name(policies: Iterable[PropagationPolicy]) -> PoliciesByName:
+    """The policies, to be found by the bindings that they claim."""
+    found = PoliciesByName({}, {})
+    for policy in policies:
+        if policy.metadata.deletion_timestamp is None:
+            found.by_name[policy.metadata.namespace, policy.metadata.name] = policy
+            found.by_id.update((label, policy) for label in _permanent_id(policy).items())
+    return found
+
+
 def binding_for(
     template: ResourceTemplate, policy: PropagationPolicy, priorities: Mapping[str, int]
 ) -> ResourceBinding:
     """The binding that Karmada would create; `priorities` are the values of PriorityClasses by name."""
-    meta, spec = template.metadata, policy.spec
-    placement = placement_with_defaults(msgspec.to_builtins(spec.placement))
-    named = spec.schedule_priority
-    priority = priorities.get(named.priority_class_name) if named is not None and meta.namespace else None
+    meta = template.metadata
+    spec = BindingSpec(
+        resource=ResourceReference(
+            api_version=template.api_version,
+            kind=template.kind,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+        ),
+        replicas=template.replicas,
+        replica_requirements=template.requirements,
+    )
     return ResourceBinding(
         api_version=_BINDING_VERSION,
         kind="ResourceBinding" if meta.namespace else "ClusterResourceBinding",
@@ -81,47 +118,65 @@ def binding_for(
             annotations=_annotations(policy),
             creation_timestamp=meta.creation_timestamp,
         ),
-        spec=BindingSpec(
-            resource=ResourceReference(
-                api_version=template.api_version,
-                kind=template.kind,
-                namespace=meta.namespace,
-                name=meta.name,
-                uid=meta.uid,
-            ),
-            replicas=template.replicas,
-            replica_requirements=template.requirements,
-            placement=placement,
-            workload_affinity_groups=_groups(template, spec) if meta.namespace else None,
-            scheduler_name=spec.scheduler_name,
-            schedule_priority=None if priority is None else BindingSchedulePriority(priority=priority),
-        ),
+        spec=_under_policy(spec, policy, priorities, meta.labels or {}),
     )
 
 
 def updated_binding(
     binding: ResourceBinding,
-    template: ResourceTemplate,
+    template: ResourceTemplate | None,
     policy: PropagationPolicy | None,
     priorities: Mapping[str, int],
 ) -> ResourceBinding:
-    """The binding after a change of its template or policy; its result and all fields not derived from them stay."""
-    spec = binding.spec
-    if template.interpreted and not spec.components:
+    """
+    The binding after a change of its template or policy; its result and all fields not derived from them stay.
+
+    Without its template, the groups of the binding are those that its known labels give.
+    """
+    spec, metadata = binding.spec, binding.metadata
+    if template is not None and template.interpreted and not spec.components:
         spec = msgspec.structs.replace(spec, replicas=template.replicas, replica_requirements=template.requirements)
-    metadata = binding.metadata
     if policy is not None and policy.spec.activation_preference != LAZY:
-        created = binding_for(template, policy, priorities)
-        spec = msgspec.structs.replace(
-            spec,
-            placement=created.spec.placement,
-            scheduler_name=created.spec.scheduler_name,
-            schedule_priority=created.spec.schedule_priority,
-            workload_affinity_groups=created.spec.workload_affinity_groups,
-        )
-        annotations = {**(metadata.annotations or {}), **(created.metadata.annotations or {})}
-        metadata = msgspec.structs.replace(metadata, annotations=annotations or None)
+        labels = bindings.known_labels(binding) if template is None else template.metadata.labels or {}
+        spec = _under_policy(spec, policy, priorities, labels)
+        kept = {key: text for key, text in (metadata.annotations or {}).items() if key not in _OF_POLICY}
+        metadata = msgspec.structs.replace(metadata, annotations={**kept, **_annotations(policy)})
     return msgspec.structs.replace(binding, spec=spec, metadata=metadata)
+
+
+def _under_policy(
+    spec: BindingSpec, policy: PropagationPolicy, priorities: Mapping[str, int], labels: Mapping[str, str]
+) -> BindingSpec:
+    """The binding's spec with everything that the policy decides; `labels` are the template's."""
+    is_namespaced, named = bool(spec.resource.namespace), policy.spec.schedule_priority
+    priority = priorities.get(named.priority_class_name) if named is not None and is_namespaced else None
+    return msgspec.structs.replace(
+        spec,
+        placement=placement_with_defaults(msgspec.to_builtins(policy.spec.placement)),
+        workload_affinity_groups=_groups(labels, policy.spec) if is_namespaced else None,
+        scheduler_name=policy.spec.scheduler_name,
+        schedule_priority=None if priority is None else BindingSchedulePriority(priority=priority),
+    )
+
+
+def may_select(policy: PropagationPolicy, binding: ResourceBinding) -> bool:
+    """Whether the policy may select the template of the binding, of which only kind and name are known."""
+    named, namespace = binding.spec.resource, policy.metadata.namespace
+    return any(
+        (one.api_version, one.kind) == (named.api_version, named.kind)
+        and (one.namespace or namespace or named.namespace) == named.namespace
+        and one.name in ("", named.name)
+        for one in policy.spec.resource_selectors or ()
+    )
+
+
+def missing_group_keys(binding: ResourceBinding, policy: PropagationPolicy) -> list[str]:
+    """The keys by which the policy groups workloads, if the value of the binding's template is not known."""
+    labels, written = bindings.known_labels(binding), policy.spec.placement.workload_affinity
+    if UNKNOWN_LABELS not in labels or written is None or not binding.spec.resource.namespace:
+        return []
+    keys = [term.group_by_label_key for term in (written.affinity, written.anti_affinity) if term is not None]
+    return [key for key in keys if key not in labels]
 
 
 def placement_with_defaults(placement: dict[str, Any]) -> dict[str, Any]:
@@ -145,9 +200,9 @@ def _spread(written: Mapping[str, Any]) -> dict[str, Any]:
     return filled
 
 
-def _claimed_by(template: ResourceTemplate) -> tuple[str, str] | None:
-    """Namespace and name of the policy that has claimed the template, if any."""
-    labels, annotations = template.metadata.labels or {}, template.metadata.annotations or {}
+def _claimed_by(metadata: ObjectMeta) -> tuple[str, str] | None:
+    """Namespace and name of the policy that has claimed the template or created the binding, if any."""
+    labels, annotations = metadata.labels or {}, metadata.annotations or {}
     if labels.get(NAMESPACED_ID) and annotations.get(CLAIMED_NAMESPACE) and annotations.get(CLAIMED_NAME):
         return annotations[CLAIMED_NAMESPACE], annotations[CLAIMED_NAME]
     if labels.get(CLUSTER_WIDE_ID) and annotations.get(CLAIMED_CLUSTER_WIDE):
@@ -183,8 +238,8 @@ def _selected(template: ResourceTemplate, selector: ResourceSelector, namespace:
     return _LABELS if by_labels is not None and by_labels.matches(meta.labels or {}) else _NO_MATCH
 
 
-def _groups(template: ResourceTemplate, spec: PropagationSpec) -> WorkloadAffinityGroups | None:
-    written, labels = spec.placement.workload_affinity, template.metadata.labels or {}
+def _groups(labels: Mapping[str, str], spec: PropagationSpec) -> WorkloadAffinityGroups | None:
+    written = spec.placement.workload_affinity
     if written is None:
         return None
     terms = (written.affinity, written.anti_affinity)
@@ -202,7 +257,10 @@ def _permanent_id(policy: PropagationPolicy) -> dict[str, str]:
     return {key: (policy.metadata.labels or {}).get(key) or policy.metadata.name}
 
 
-def _annotations(policy: PropagationPolicy) -> dict[str, str] | None:
-    """The annotation with Bayplan's own placement fields, which a binding created from files keeps."""
-    text = (policy.metadata.annotations or {}).get(placement_annotation.PLACEMENT_ANNOTATION)
-    return None if text is None else {placement_annotation.PLACEMENT_ANNOTATION: text}
+def _annotations(policy: PropagationPolicy) -> dict[str, str]:
+    """Which policy it is, and Bayplan's own placement fields, which a binding created from files keeps."""
+    meta = policy.metadata
+    named = {CLAIMED_NAMESPACE: meta.namespace, CLAIMED_NAME: meta.name}
+    found = named if meta.namespace else {CLAIMED_CLUSTER_WIDE: meta.name}
+    text = (meta.annotations or {}).get(placement_annotation.PLACEMENT_ANNOTATION)
+    return found if text is None else {**found, placement_annotation.PLACEMENT_ANNOTATION: text}

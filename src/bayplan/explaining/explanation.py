@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
+import numpy as np
 
 from bayplan import schedule_binding, schedule_pod
 from bayplan.assigning import group_failover
@@ -17,6 +18,7 @@ from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.rule import Failure
+from bayplan.rules.workload_terms import LABELS_UNKNOWN
 from bayplan.schedule_binding import FleetDecision
 
 NODE, CLUSTER = "node", "cluster"
@@ -122,6 +124,10 @@ def explain_binding(workload: Workload, engine: FleetEngine) -> Explanation:
 def _cluster_verdicts(decision: FleetDecision, workload: Workload, engine: FleetEngine) -> list[TargetVerdict]:
     failures = cluster_failures(decision, workload, engine)
     ranked = {candidate.name: candidate for candidate in decision.ranked}
+    for slot in () if decision.in_doubt is None else np.flatnonzero(decision.in_doubt):
+        doubtful = engine.index.slots.at(int(slot)).name
+        ranked.pop(doubtful, None)
+        failures[doubtful].append(Failure(LABELS_UNKNOWN.id, decision.errors[-1]))
     shares = dict(decision.shares)
     found = []
     for name in sorted(failures):

@@ -8,7 +8,7 @@ Does not know the detector that creates bindings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from bayplan.errors import InputError
 from bayplan.mapping import placements, selectors, targets
 from bayplan.model import bindings as model
 from bayplan.model import timestamps
-from bayplan.model.labels import EVERYTHING, IN, Labels, Selector, requirement
+from bayplan.model.labels import EVERYTHING, EXISTS, IN, Labels, Selector, requirement
 from bayplan.model.placements import Placement
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import CLUSTER, FIELD_KEYS, Amounts
@@ -47,10 +47,16 @@ class LabelKeys(msgspec.Struct, frozen=True):
 
 
 class BindingContext(msgspec.Struct, frozen=True):
-    """How bindings are mapped: the semantics, and the label keys that terms may select by."""
+    """
+    How bindings are mapped: the semantics, and the label keys that terms may select by.
+
+    `assumes_no_labels`: a workload has no labels if neither its template nor the binding's annotation has them. If
+    not, its labels are not known.
+    """
 
     semantics: Semantics = UPSTREAM
     keys: LabelKeys = LabelKeys()
+    assumes_no_labels: bool = True
 
 
 def workload_of(
@@ -78,12 +84,13 @@ def workload_of(
         anti_affinity_group=groups.anti_affinity_group if groups else "",
     )
     grouped = {model.AFFINITY_GROUP: binding.affinity_group, model.ANTI_AFFINITY_GROUP: binding.anti_affinity_group}
+    known = _labels_of_groups(grouped.values()) if labels is None else labels
     return Workload(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
-        labels={**labels, **{key: group for key, group in grouped.items() if group}},
-        needs=Needs(affinity=rules.terms.of_owner(labels)),
+        labels={**known, **{key: group for key, group in grouped.items() if group}},
+        needs=Needs(affinity=rules.terms.of_owner(known)),
         priority=spec.schedule_priority.priority if spec.schedule_priority else 0,
         created=meta.creation_timestamp or "",
         scheduler_name=spec.scheduler_name,
@@ -103,7 +110,11 @@ class _OwnKeysTerm(msgspec.Struct, frozen=True):
         selector = self.term.selector
         if not self.same or selector is None:
             return self.term
-        if any(key not in labels for key in self.same):
+        unknown = [key for key in self.same if key not in labels]
+        if unknown and model.UNKNOWN_LABELS in labels:
+            same = (requirement(key, *((IN, (labels[key],)) if key in labels else (EXISTS,))) for key in self.same)
+            return msgspec.structs.replace(self.term, selector=None, possible=selector.and_also(same))
+        if unknown:
             return msgspec.structs.replace(self.term, selector=None)
         own = selector.and_also(requirement(key, IN, (labels[key],)) for key in self.same)
         return msgspec.structs.replace(self.term, selector=own)
@@ -130,11 +141,11 @@ class _PlacementRules(msgspec.Struct, frozen=True):
 
 def _rules(
     written: ResourceBinding, template: Mapping[str, Any] | None, context: BindingContext
-) -> tuple[dict[str, str], _PlacementRules, str]:
-    """The labels, the placement and terms, and what is wrong with them: then they are empty."""
-    labels: dict[str, str] = {}
+) -> tuple[dict[str, str] | None, _PlacementRules, str]:
+    """The labels, None if they are not known; the placement and terms; and what is wrong: then they are empty."""
+    labels: dict[str, str] | None = {}
     try:
-        labels = _labels(written, template)
+        labels = _labels(written, template, context)
         metadata = (template or {}).get("metadata") or {}
         annotations = (
             (written.metadata.annotations or {}).get(PLACEMENT_ANNOTATION),
@@ -170,17 +181,37 @@ def _check_types(placement: Mapping[str, Any]) -> None:
             raise InputError(found) from None
 
 
-def _labels(written: ResourceBinding, template: Mapping[str, Any] | None) -> dict[str, str]:
-    """The template's labels, else those of the binding's annotation, else none."""
+def _labels(
+    written: ResourceBinding, template: Mapping[str, Any] | None, context: BindingContext
+) -> dict[str, str] | None:
+    """The template's labels, else those of the binding's annotation; None if they are not known."""
     if template is not None:
         return dict((template.get("metadata") or {}).get("labels") or {})
     text = (written.metadata.annotations or {}).get(LABELS_ANNOTATION)
     if not text:
-        return {}
+        return {} if context.assumes_no_labels else None
     try:
         return msgspec.json.decode(text, type=dict[str, str])
     except msgspec.MsgspecError as error:
         raise InputError(f"metadata.annotations[{LABELS_ANNOTATION}]: {error}") from None
+
+
+def known_labels(written: ResourceBinding) -> dict[str, str]:
+    """The labels of the template as far as the binding reveals them; `UNKNOWN_LABELS` says that there may be others."""
+    try:
+        labels = _labels(written, None, BindingContext(assumes_no_labels=False))
+    except InputError:  # reported when the binding is mapped
+        labels = None
+    if labels is not None:
+        return labels
+    groups = written.spec.workload_affinity_groups
+    return _labels_of_groups((groups.affinity_group, groups.anti_affinity_group) if groups else ())
+
+
+def _labels_of_groups(groups: Iterable[str]) -> dict[str, str]:
+    """What is known of labels that are not known: those that Karmada's affinity groups are made of."""
+    pairs = [group.partition("=") for group in groups if group]
+    return {**{key: value for key, _, value in pairs}, model.UNKNOWN_LABELS: ""}
 
 
 def draining_from(written: ResourceBinding) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from bayplan.model.targets import Amounts
 # The label keys of Karmada's workload affinity groups. No template can have such keys.
 AFFINITY_GROUP = "\0affinity-group"
 ANTI_AFFINITY_GROUP = "\0anti-affinity-group"
+# The label of a workload whose template is not known: its other labels are only those that its binding reveals.
+UNKNOWN_LABELS = "\0labels-unknown"
 
 
 class Component(msgspec.Struct, frozen=True):

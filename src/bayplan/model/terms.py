@@ -43,6 +43,7 @@ class PodTerm(msgspec.Struct, frozen=True):
     A term as written. `namespaces` None is absent and () is an empty list, which differ under the `design` preset.
 
     `path` is where the owner wrote it, for messages. `during_execution` marks terms that must also hold while running.
+    `possible` selects what the term may select if that depends on labels of the owner that are not known.
     """
 
     selector: Selector | None
@@ -54,6 +55,7 @@ class PodTerm(msgspec.Struct, frozen=True):
     limit: int = 0
     during_execution: bool = False
     path: str = ""
+    possible: Selector | None = None
 
 
 class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):

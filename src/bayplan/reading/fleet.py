@@ -19,6 +19,7 @@ from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
 from bayplan.mapping.bindings import LabelKeys
+from bayplan.model.bindings import UNKNOWN_LABELS
 from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
 from bayplan.model.targets import FIELD_KEYS
 from bayplan.model.terms import TARGET
@@ -30,6 +31,7 @@ from bayplan.validating import placements
 from bayplan.wire import kinds
 from bayplan.wire.fleets import ResourceBinding
 from bayplan.wire.kinds import Trait
+from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
 
 Key = tuple[str, str]  # namespace and name of a binding
@@ -42,13 +44,22 @@ class Fleet(msgspec.Struct):
     """
     `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
 
-    `not_scheduled` are bindings that count on their clusters but that this scheduler ignores.
+    `not_scheduled` are bindings that count on their clusters but that this scheduler ignores. `bindings` are all
+    bindings as the detector leaves them, `policies` the policy of each that has one, and `was` where each was before.
+    `change` are the bindings that the change concerns, None if everything is of the change. `unselected` are workloads
+    of the change that no policy selects.
     """
 
     index: PlacementIndex
     pending: list[Workload]
     notes: list[str]
     not_scheduled: frozenset[WorkloadKey] = frozenset()
+    bindings: dict[WorkloadKey, ResourceBinding] = {}
+    policies: dict[WorkloadKey, ObjectKey] = {}
+    was: dict[WorkloadKey, tuple[tuple[str, int], ...]] = {}
+    change: frozenset[WorkloadKey] | None = None
+    unselected: list[str] = []
+    n_not_judged: int = 0
 
 
 @files.gc_paused()
@@ -76,13 +87,15 @@ def fleet_of(
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     for cluster in inputs.clusters:
         index.add_target(targets.target_of_cluster(cluster))
-    context = bindings.BindingContext(semantics, keys)
-    pending, not_scheduled = [], []
+    context = bindings.BindingContext(semantics, keys, assumes_no_labels=False)
+    pending, not_scheduled, n_unknown = [], [], 0
     for n_added, (key, binding) in enumerate(detected.bindings.items()):
         if n_added % BINDINGS_PER_PROGRESS_REPORT == 0:
             progress(f"adding bindings to the index: {n_added} of {len(detected.bindings)}")
         template = detected.template_of(binding)
         workload = bindings.workload_of(binding, template.as_written() if template else None, context)
+        workload = detected.refused_for_groups(key, workload)
+        n_unknown += UNKNOWN_LABELS in workload.labels and bool(binding.spec.clusters)
         may_fail_back = binding_triggers.hold_down_is_over(binding, semantics.fail_back_after, now)
         if detected.is_pending(key) or (may_fail_back and detected.is_ours(key)):
             assert workload.binding is not None
@@ -95,8 +108,37 @@ def fleet_of(
     unknown = [fault for workload in pending for fault in _unknown_topologies(workload, index)]
     if unknown:
         raise InputError(unknown)
-    notes = [*inputs.hints, *inputs.state_notes(), *detected.notes()]
-    return Fleet(index, sorted(pending, key=queue_order), notes, frozenset(not_scheduled))
+    in_queue = sorted(pending, key=queue_order)
+    notes = [*inputs.hints, *inputs.state_notes(), *detected.notes(), *_unknown_labels(n_unknown, in_queue, index)]
+    return Fleet(
+        index,
+        in_queue,
+        notes,
+        frozenset(not_scheduled),
+        bindings={_workload_key(key): binding for key, binding in detected.bindings.items()},
+        policies={_workload_key(key): policy for key, policy in detected.policies.items()},
+        was={_workload_key(key): shares for key, shares in detected.was.items()},
+        change=detected.of_change(),
+        unselected=detected.unselected,
+        n_not_judged=len(inputs.set_aside),
+    )
+
+
+def _workload_key(key: Key) -> WorkloadKey:
+    return WorkloadKey("/".join(key))
+
+
+def _unknown_labels(n_unknown: int, pending: Iterable[Workload], index: PlacementIndex) -> Iterator[str]:
+    """How to supply labels that are not known, where terms select by them, and which terms do without."""
+    affinities = [one.needs.affinity for one in pending]
+    if n_unknown and (index.peer_index.owner_rules.n or any(affinities)):
+        whose = _counted(n_unknown, "workload", "workloads")
+        yield (
+            f"labels of {whose} are not known: add the templates, give the labels in the annotation "
+            f"{bindings.LABELS_ANNOTATION} of the bindings, or read the fleet with --context"
+        )
+        if any(one.preferred or one.anti_preferred for one in affinities):
+            yield "preferred terms are scored without the workloads whose labels are not known"
 
 
 def _unknown_topologies(workload: Workload, index: PlacementIndex) -> Iterator[Fault]:
@@ -122,10 +164,17 @@ class _DetectedBindings:
         self.bindings: dict[Key, ResourceBinding] = {
             (one.metadata.namespace, one.metadata.name): one for one in inputs.bindings
         }
+        self.was: dict[Key, tuple[tuple[str, int], ...]] = {
+            key: tuple(bindings.shares_of(one)) for key, one in self.bindings.items()
+        }
+        self.policies: dict[Key, ObjectKey] = {}
         self._created: list[Key] = []
         self._unclaimed: Counter[str] = Counter()
+        self.unselected: list[str] = []
+        self._missing_groups: dict[Key, str] = {}
         for template in self._templates.values():
             self._detect(template)
+        self._detect_policies()
         self.rebalanced: set[Key] = set()
         self._not_found: list[str] = []
         self._rebalance()
@@ -174,6 +223,8 @@ class _DetectedBindings:
             else None
         )
         present = self.bindings.get(key)
+        if policy is not None:
+            self.policies[key] = _key_of(policy)
         if present is not None and self.template_of(present) is template:
             self.bindings[key] = binding_detector.updated_binding(present, template, policy, self._priorities)
         elif present is None and policy is not None:
@@ -181,6 +232,52 @@ class _DetectedBindings:
             self._created.append(key)
         elif present is None and not _is_rarely_propagated(template):
             self._unclaimed[template.kind] += 1
+            self._note_unselected(template)
+
+    def _note_unselected(self, template: ResourceTemplate) -> None:
+        """Remember a workload that is about to be applied and that no policy propagates."""
+        meta, change = template.metadata, self._inputs.change
+        is_new = not meta.uid if change is None else ObjectKey(template.kind, meta.namespace, meta.name) in change
+        if is_new and _makes_pods(template, self._inputs):
+            self.unselected.append(f"{template.kind} {meta.namespace}/{meta.name}".replace(" /", " "))
+
+    def _detect_policies(self) -> None:
+        """Update the bindings whose templates are not in the input by the policies that they name."""
+        policies = binding_detector.policies_by_name(self._inputs.policies)
+        for key, binding in self.bindings.items():
+            policy = None if key in self.policies else binding_detector.claiming_policy(binding, policies)
+            if policy is None or not binding_detector.may_select(policy, binding):
+                continue
+            self.policies[key] = _key_of(policy)
+            if self.template_of(binding) is None:
+                missing = binding_detector.missing_group_keys(binding, policy)
+                if missing:
+                    named = binding.spec.resource
+                    name = f"{named.kind} {named.namespace}/{named.name}"
+                    self._missing_groups[key] = f"labels of {name} are not known, which {', '.join(missing)} selects by"
+                self.bindings[key] = binding_detector.updated_binding(binding, None, policy, self._priorities)
+
+    def refused_for_groups(self, key: Key, workload: Workload) -> Workload:
+        """The workload, not to be placed if its affinity groups are not known."""
+        missing = self._missing_groups.get(key)
+        return workload if missing is None else msgspec.structs.replace(workload, unplaceable=missing)
+
+    def of_change(self) -> frozenset[WorkloadKey] | None:
+        """The bindings that the change concerns, by themselves, their templates or policies; a cluster concerns all."""
+        change, found = self._inputs.change, set[Key]()
+        if change is None or any(
+            ObjectKey("Cluster", "", one.metadata.name) in change for one in self._inputs.clusters
+        ):
+            return None
+        for key, binding in self.bindings.items():
+            named = binding.spec.resource
+            made_of = (ObjectKey(binding.kind, *key), ObjectKey(named.kind, named.namespace, named.name))
+            if any(one in change for one in made_of) or self.policies.get(key) in change:
+                found.add(key)
+        rebalancers = [one for one in self._inputs.rebalancers if _key_of(one) in change]
+        for workload in [one for rebalancer in rebalancers for one in rebalancer.spec.workloads or ()]:
+            found.add((workload.namespace, bindings.binding_name(workload.name, workload.kind)))
+        return frozenset(map(_workload_key, found))
 
     def _rebalance(self) -> None:
         for rebalancer in self._inputs.rebalancers:
@@ -215,6 +312,17 @@ class _DetectedBindings:
                 shown = ", ".join(unknown[:_MAX_NAMES_SHOWN]) + (" …" if len(unknown) > _MAX_NAMES_SHOWN else "")
                 where = f"{policy.metadata.namespace}/{policy.metadata.name}".lstrip("/")
                 yield f"{policy.kind} {where} names clusters that are not in the input: {shown}"
+
+
+def _key_of(written: ApiObject) -> ObjectKey:
+    return ObjectKey(written.kind, written.metadata.namespace, written.metadata.name)
+
+
+def _makes_pods(template: ResourceTemplate, inputs: Inputs) -> bool:
+    """Whether the template is a workload, and not a resource such as a ConfigMap."""
+    group_kind = template.api_version.rpartition("/")[0], template.kind
+    row = kinds.KINDS.get(group_kind)
+    return template.interpreted or group_kind in inputs.custom_kinds or (row is not None and bool(row.pod_path))
 
 
 def _is_rarely_propagated(template: ResourceTemplate) -> bool:

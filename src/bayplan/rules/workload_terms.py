@@ -37,6 +37,7 @@ OWNER = Reason(
     "cluster(s) did not satisfy existing workloads anti-affinity rules",
     StatusCode.UNSCHEDULABLE,
 )
+LABELS_UNKNOWN = Reason("labels-unknown", "labels of <workload> are not known", StatusCode.UNSCHEDULABLE)
 
 
 class _WorkloadTerms(InterPodAffinity):
@@ -142,6 +143,18 @@ class WorkloadTermAntiAffinity(_WorkloadTerms):
             to_do=(
                 "`bayplan explain` names the owners of the term. Change the labels of this template so that the "
                 "selector no longer matches it, or narrow the selector."
+            ),
+        ),
+        DocumentedReason(
+            LABELS_UNKNOWN,
+            means=(
+                "A required term may or may not select a workload of which only the binding is known: bindings do not "
+                "have the labels of their templates. Whether the cluster is feasible depends on them, so the workload "
+                "is not placed."
+            ),
+            to_do=(
+                "Add the template of the named workload to the input, give its labels as JSON in the annotation "
+                "`bayplan.io/workload-labels` of its binding, or read the fleet with `--context`."
             ),
         ),
     )

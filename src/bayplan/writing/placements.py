@@ -1,4 +1,4 @@
-"""The answer of `place`, for pods and for fleets, in every output format. It does not know how it was found."""
+"""The answer of `place` for pods, in every output format. It does not know how it was found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from bayplan.writing import rollouts, tables, versioned
 from bayplan.writing.tables import Table
 
 if TYPE_CHECKING:
-    from bayplan.placing.place_bindings import BindingPlacement
     from bayplan.placing.place_cluster import ClusterPlacement
 
 _UNSCHEDULABLE_STYLE = "red"
@@ -161,49 +160,6 @@ def _item(placement: PodPlacement, explanation: dict[str, Any] | None) -> dict[s
         item["victims"] = list(placement.victims)
     if placement.preemptor:
         item |= {"preemptedBy": placement.preemptor, "preemptedFrom": placement.preempted_from, "lost": placement.lost}
-    return item if explanation is None else {**item, "explanation": explanation}
-
-
-def fleet_table(placements: Sequence[BindingPlacement], *, wide: bool = False) -> Table:
-    """One row per binding, in the order of placement; a share is `cluster:replicas`, or `cluster` without replicas."""
-    rows = []
-    for placement in placements:
-        workload, binding = placement.workload, placement.workload.binding
-        assert binding is not None
-        middle = (str(workload.priority), str(binding.replicas)) if wide else ()
-        shares = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in placement.shares)
-        name = tables.name_of(workload)
-        rows.append((workload.namespace, name, *middle, placement.group, shares, placement.message or "-"))
-    middle = ("PRIORITY", "REPLICAS") if wide else ()
-    styles = ["" if placement.placed else _UNSCHEDULABLE_STYLE for placement in placements]
-    return Table(("NAMESPACE", "KIND/NAME", *middle, "AFFINITY", "CLUSTERS", "MESSAGE"), rows, styles)
-
-
-def fleet_document(placements: Sequence[BindingPlacement], explanations: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The plan as a versioned `FleetPlacementList`; an item holds the explanation of its workload, if there is one."""
-    n_placed = sum(p.placed for p in placements)
-    items = [_fleet_item(p, explanations.get(p.workload.key)) for p in placements]
-    summary = {"placed": n_placed, "unplaced": len(placements) - n_placed}
-    return versioned.document("FleetPlacementList", {"summary": summary, "items": items})
-
-
-def _fleet_item(placement: BindingPlacement, explanation: dict[str, Any] | None) -> dict[str, Any]:
-    workload, binding = placement.workload, placement.workload.binding
-    assert binding is not None
-    item: dict[str, Any] = {
-        "namespace": workload.namespace,
-        "name": binding.name,
-        "kind": binding.kind,
-        "binding": workload.name,
-        "placed": placement.placed,
-        "affinity": placement.group,
-        "clusters": [{"name": name, "replicas": replicas} for name, replicas in placement.shares],
-        "previous": [{"name": name, "replicas": replicas} for name, replicas in binding.previous],
-        "replicas": binding.replicas,
-        "priority": workload.priority,
-        "reason": placement.reason,
-        "message": placement.message,
-    }
     return item if explanation is None else {**item, "explanation": explanation}
 
 

@@ -1,0 +1,112 @@
+"""`bayplan place` for a fleet: what moves where if the change is applied, and whether the answer is yes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bayplan.cli import options
+from bayplan.cli.console import Console
+
+if TYPE_CHECKING:
+    from bayplan.explaining.explanation import Explanation
+    from bayplan.placing.fleet_changes import BindingChange
+    from bayplan.reading.fleet import Fleet
+
+_MAX_NAMES_SHOWN = 3
+
+
+class FleetRequest(msgspec.Struct, frozen=True):
+    """What is asked of a fleet, and how it is shown."""
+
+    explains: bool
+    output: str
+    gate: str
+    strict: bool
+    shows_unchanged: bool
+    allows_unselected: bool
+
+
+class FleetPlan(msgspec.Struct):
+    """What happens to each pending binding and, if requested, an explanation by workload for what is unschedulable."""
+
+    changes: list[BindingChange]
+    explanations: dict[str, Explanation]
+
+
+def place(fleet: Fleet, asked: FleetRequest, console: Console) -> bool:
+    """Write what moves; returns whether the answer is yes."""
+    plan = _plan(fleet, explains=asked.explains, console=console)
+    console.answer(_as(asked, plan, fleet, console.table_width))
+    return _passes(plan, fleet, asked, console)
+
+
+def _plan(fleet: Fleet, *, explains: bool, console: Console) -> FleetPlan:
+    """Place one after another; an unschedulable binding is explained before the next one changes the index."""
+    from bayplan.assigning.cluster_ranking import FleetEngine
+    from bayplan.explaining import explanation
+    from bayplan.placing import place_bindings
+    from bayplan.placing.fleet_changes import Origins
+    from bayplan.rules import profiles
+
+    engine = FleetEngine(fleet.index, profiles.fleet_rules())
+    origins = Origins(fleet.was, fleet.policies, fleet.change)
+    plan = FleetPlan([], {})
+    with console.progress() as show:
+        for placement in place_bindings.place_all(fleet.pending, engine):
+            plan.changes.append(origins.change_of(placement, fleet.index))
+            show(lambda: f"placing: {len(plan.changes)} of {len(fleet.pending)}")
+            if explains and not placement.placed:
+                workload = placement.workload
+                plan.explanations[workload.key] = explanation.explain_binding(workload, engine)
+    return plan
+
+
+def _as(asked: FleetRequest, plan: FleetPlan, fleet: Fleet, width: int | None) -> str:
+    from bayplan.cli import place as pods
+    from bayplan.placing import fleet_changes
+    from bayplan.writing import fleet_placements, tables, versioned
+
+    if asked.output == pods.BINDINGS:
+        placed = {change.placement.workload.key: change.placement for change in plan.changes}
+        return fleet_placements.binding_list(
+            fleet_changes.scheduled(one, placed[key]) if key in placed else one for key, one in fleet.bindings.items()
+        )
+    if asked.output in ("json", "yaml"):
+        contents = pods.contents_of(plan.explanations) if plan.explanations else {}
+        return versioned.written(fleet_placements.document(plan.changes, contents), asked.output)
+    shown = [change for change in plan.changes if asked.shows_unchanged or not change.is_unchanged]
+    if asked.output == "name":
+        return tables.name_lines(change.placement.workload for change in shown)
+    texts = pods.texts_of(plan.explanations) if plan.explanations else {}
+    table = fleet_placements.table(shown, wide=asked.output == "wide")
+    if asked.output == "html":
+        from bayplan.writing import html_report
+
+        return html_report.rows_page("Placement plan", table, texts)
+    drawn = tables.rendered(table, width) if shown else ""
+    return drawn + "".join(f"\n{key}: {text}" for key, text in texts.items())
+
+
+def _passes(plan: FleetPlan, fleet: Fleet, asked: FleetRequest, console: Console) -> bool:
+    """Whether the answer is yes: of the change if there is one, else of everything. Notes count what is what."""
+    from bayplan.writing import fleet_placements, tables
+
+    of_change, others = fleet_placements.counts(plan.changes)
+    if fleet.change is None:
+        console.note(of_change.note(""))
+    else:
+        console.note(of_change.note(" of the change") if of_change.n_all else "the change concerns no binding")
+        if others.n_all:
+            console.note(others.note(" of the other bindings"))
+    if fleet.unselected:
+        names = tables.listed(sorted(fleet.unselected), _MAX_NAMES_SHOWN)
+        console.note(f"no policy selects {names}; with --allow-unselected that is no reason for exit code 1")
+    if fleet.n_not_judged:
+        console.note(f"not judged: {tables.counted(fleet.n_not_judged, 'object')}; with --strict that is a no")
+    n_bad = of_change.n_all - of_change.n_placed
+    if asked.gate != options.CHANGE:
+        n_bad += others.n_all - others.n_placed
+    is_unselected = bool(fleet.unselected) and not asked.allows_unselected
+    return not n_bad and not is_unselected and not (asked.strict and fleet.n_not_judged)
