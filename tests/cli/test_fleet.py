@@ -66,9 +66,9 @@ LACKS = "failed to assign replicas: Clusters available replicas are not enough t
 def test_the_table(run, fleet):
     result = run("place", "-f", ".")
     assert result.stdout.splitlines() == [
-        "NAMESPACE  KIND/NAME       AFFINITY  CLUSTERS  MESSAGE",
-        "web        deployment/api  main      idc:3     -",
-        f"web        deployment/web  <none>    <none>    {LACKS}",
+        "NAMESPACE  KIND/NAME       POLICY     AFFINITY  WAS     WILL BE  MESSAGE",
+        "web        deployment/api  idc-first  main      <none>  idc:3    -",
+        f"web        deployment/web  idc-first  <none>    <none>  <none>   {LACKS}",
     ]
     assert result.stderr.splitlines() == [
         "note: 2 bindings were created from templates and their policies",
@@ -85,7 +85,7 @@ def test_everything_placed(run, fleet):
 
 def test_wide_and_names(run, fleet):
     assert run("place", "-f", ".", "-o", "wide").stdout.splitlines()[1].split() == (
-        ["web", "deployment/api", "0", "3", "main", "idc:3", "-"]
+        ["web", "deployment/api", "0", "3", "idc-first", "main", "<none>", "idc:3", "-"]
     )
     assert run("place", "-f", ".", "-o", "name").stdout == "deployment/api\ndeployment/web\n"
 
@@ -97,7 +97,7 @@ def test_the_document(output, run, fleet):
         assert "kind: FleetPlacementList" in text
         return
     found = json.loads(text)
-    assert (found["kind"], found["summary"]) == ("FleetPlacementList", {"placed": 1, "unplaced": 1})
+    assert (found["kind"], found["summary"]) == ("FleetPlacementList", {"placed": 1, "unplaced": 1, "unchanged": 0})
     api, web = found["items"]
     assert (api["name"], api["kind"], api["binding"], api["affinity"]) == (
         "api",
@@ -105,7 +105,9 @@ def test_the_document(output, run, fleet):
         "api-deployment",
         "main",
     )
-    assert api["clusters"] == [{"name": "idc", "replicas": 3}]
+    assert api["clusters"] == [{"name": "idc", "replicas": 3, "tier": 0}]
+    assert api["policy"] == {"kind": "PropagationPolicy", "namespace": "web", "name": "idc-first"}
+    assert (api["previous"], api["unchanged"]) == ([], False)
     assert (web["placed"], web["reason"], web["message"]) == (False, "Unschedulable", LACKS)
     verdicts = web["explanation"]["verdicts"]
     assert (

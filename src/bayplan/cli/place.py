@@ -141,6 +141,8 @@ def place(
     if not isinstance(found, LoadedCluster):
         from bayplan.cli import place_fleet
 
+        if replicas is not None:
+            raise click.UsageError("--replicas counts pods on nodes; in a fleet, change the replicas of the template")
         found.pending = pending
         asked = place_fleet.FleetRequest(
             explain, output, gate, strict=strict, shows_unchanged=show_unchanged, allows_unselected=allow_unselected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
     from bayplan.placing.fleet_changes import BindingChange
     from bayplan.reading.fleet import Fleet
+    from bayplan.wire.fleets import ResourceBinding
 
 _MAX_NAMES_SHOWN = 3
 
@@ -65,14 +67,10 @@ def _plan(fleet: Fleet, *, explains: bool, console: Console) -> FleetPlan:
 
 def _as(asked: FleetRequest, plan: FleetPlan, fleet: Fleet, width: int | None) -> str:
     from bayplan.cli import place as pods
-    from bayplan.placing import fleet_changes
     from bayplan.writing import fleet_placements, tables, versioned
 
     if asked.output == pods.BINDINGS:
-        placed = {change.placement.workload.key: change.placement for change in plan.changes}
-        return fleet_placements.binding_list(
-            fleet_changes.scheduled(one, placed[key]) if key in placed else one for key, one in fleet.bindings.items()
-        )
+        return fleet_placements.binding_list(_bindings_after(plan, fleet))
     if asked.output in ("json", "yaml"):
         contents = pods.contents_of(plan.explanations) if plan.explanations else {}
         return versioned.written(fleet_placements.document(plan.changes, contents), asked.output)
@@ -87,6 +85,18 @@ def _as(asked: FleetRequest, plan: FleetPlan, fleet: Fleet, width: int | None) -
         return html_report.rows_page("Placement plan", table, texts)
     drawn = tables.rendered(table, width) if shown else ""
     return drawn + "".join(f"\n{key}: {text}" for key, text in texts.items())
+
+
+def _bindings_after(plan: FleetPlan, fleet: Fleet) -> Iterator[ResourceBinding]:
+    """All bindings of the fleet as they will be, with the labels of their templates."""
+    from bayplan.placing import fleet_changes
+
+    placed = {change.placement.workload.key: change.placement for change in plan.changes}
+    for key, binding in fleet.bindings.items():
+        record = fleet.index.records.get(key)
+        after = fleet_changes.scheduled(binding, placed[key]) if key in placed else binding
+        workload = placed[key].workload if key in placed else None if record is None else record.workload
+        yield after if workload is None else fleet_changes.with_labels(after, workload)
 
 
 def _passes(plan: FleetPlan, fleet: Fleet, asked: FleetRequest, console: Console) -> bool:

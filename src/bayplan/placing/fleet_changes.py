@@ -9,7 +9,9 @@ import msgspec
 from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
 from bayplan.controllers.desired_state import ObjectKey
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.workloads import WorkloadKey
+from bayplan.mapping.bindings import LABELS_ANNOTATION
+from bayplan.model.bindings import UNKNOWN_LABELS
+from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.placing.place_bindings import BindingPlacement, Shares
 from bayplan.rules.cluster_affinity import tier_by_target
 from bayplan.wire.fleets import ResourceBinding, TargetCluster
@@ -77,3 +79,13 @@ def scheduled(binding: ResourceBinding, placement: BindingPlacement) -> Resource
         spec=msgspec.structs.replace(binding.spec, clusters=clusters),
         status=status,
     )
+
+
+def with_labels(binding: ResourceBinding, workload: Workload) -> ResourceBinding:
+    """The binding with the labels of its template, if they are known: then it can be read without the template."""
+    if UNKNOWN_LABELS in workload.labels:
+        return binding
+    labels = {key: value for key, value in workload.labels.items() if not key.startswith("\0")}
+    annotations = dict(binding.metadata.annotations or {})
+    annotations[LABELS_ANNOTATION] = msgspec.json.encode(labels).decode()
+    return msgspec.structs.replace(binding, metadata=msgspec.structs.replace(binding.metadata, annotations=annotations))
