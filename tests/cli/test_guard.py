@@ -40,8 +40,8 @@ def greedy(tmp_path, monkeypatch):
 def test_the_guard_is_on_by_default(run, greedy):
     result = run("validate", "-f", "greedy.yaml", "-q")
     assert MESSAGE in result.stdout
-    assert result.exit_code == 2
-    assert run("validate", "-f", "greedy.yaml", "-q", "--as", "admin", "--as-group", "system:masters").exit_code == 2
+    assert result.exit_code == 1
+    assert run("validate", "-f", "greedy.yaml", "-q", "--as", "admin", "--as-group", "system:masters").exit_code == 1
 
 
 @pytest.mark.parametrize("flags", [
@@ -64,11 +64,11 @@ def test_settings_come_from_the_file_and_flags_come_first(run, greedy):
     (greedy / "config.yaml").write_text(HEAD + "guard: {exempt: {users: [alice], namespaces: [shop]}}\n")
     with_file = ("validate", "-f", "greedy.yaml", "-q", "--config", "config.yaml")
     assert run(*with_file).exit_code == 0
-    assert run(*with_file, "--exempt-namespace", "other").exit_code == 2
+    assert run(*with_file, "--exempt-namespace", "other").exit_code == 1
     assert run(*with_file, "--exempt-namespace", "other", "--as", "alice").exit_code == 0  # the users are still exempt
     (greedy / "config.yaml").write_text(HEAD + "guard: {restrict: none}\n")
     assert run(*with_file).exit_code == 0
-    assert run(*with_file, "--restrict", "wider-than-node").exit_code == 2
+    assert run(*with_file, "--restrict", "wider-than-node").exit_code == 1
     assert "guard:\n  restrict: none\n" in run("config", "view", "--config", "config.yaml").stdout
 
 

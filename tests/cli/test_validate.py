@@ -1,6 +1,11 @@
 import json
+import pathlib
+import xml.etree.ElementTree as ET
 
 import pytest
+
+from bayplan.validating import warning_ids, warnings
+from bayplan.writing import findings
 
 WRONG = """\
 apiVersion: v1
@@ -45,7 +50,7 @@ def test_every_cause_has_its_location(run, scene):
     ]
     assert skew.startswith("wrong.yaml:12  Pod shop/x  spec.topologySpreadConstraints[0].maxSkew ")
     assert summary == "1 object in 1 file: 2 errors"
-    assert result.exit_code == 2
+    assert result.exit_code == 1
 
 
 def test_warnings_go_to_standard_error(run, scene):
@@ -89,7 +94,7 @@ def test_a_scheduler_configuration_is_checked_too(run, scene):
     write(scene, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: -1\n")
     result = run("validate", "-f", "wrong.yaml")
     assert "wrong.yaml:3  KubeSchedulerConfiguration  parallelism  Invalid value: -1" in result.stdout
-    assert result.exit_code == 2
+    assert result.exit_code == 1
 
 
 def test_exit_zero(run, scene):
@@ -178,10 +183,169 @@ def test_a_list_of_other_values_is_an_error(run, scene):
     write(scene, "apiVersion: v1\nkind: List\nitems: {}\n")
     result = run("validate", "-f", "wrong.yaml")
     assert "wrong.yaml:3  List    items  expected a list" in result.stdout
-    assert result.exit_code == 2
+    assert result.exit_code == 1
 
 
 def test_json_messages_name_the_location(run, scene):
     write(scene)
     line = json.loads(run("validate", "-f", "wrong.yaml", "--log-format", "json").stderr.splitlines()[0])
     assert (line["level"], line["file"], line["line"], line["object"]) == ("warning", "wrong.yaml", 12, "Pod shop/x")
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: i}]}
+"""
+
+
+@pytest.mark.parametrize(
+    "api_version, kind, version, advice",
+    [
+        ("apps/v1beta1", "Deployment", "1.36", "; it is in apps/v1"),
+        ("extensions/v1beta1", "Ingress", "1.36", "; it is in networking.k8s.io/v1"),
+        ("policy/v1beta1", "PodSecurityPolicy", "1.36", ""),
+        ("v2", "Pod", "1.36", "; it is in v1"),
+        ("apps/v1", "Deploymnet", "1.36", "; did you mean Deployment?"),
+        ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "1.37", "; it is in autoscaling/v1 and autoscaling/v2"),
+        ("storagemigration.k8s.io/v1beta1", "StorageVersionMigration", "1.37",
+         "; it is served only if the API server enables it with --runtime-config"),
+    ],
+)  # fmt: skip
+def test_versions_that_no_server_of_the_version_serves(api_version, kind, version, advice, run, tmp_path):
+    write(tmp_path, DEPLOYMENT.replace("apps/v1", api_version).replace("kind: Deployment", f"kind: {kind}"))
+    result = run("validate", "-f", tmp_path, "-o", "json", "--kubernetes-version", version)
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert finding["message"] == f'no matches for kind "{kind}" in version "{api_version}"{advice}'
+    assert (finding["id"], finding["line"], result.exit_code) == ("UnknownKind", 1, 1)
+
+
+@pytest.mark.parametrize("api_version", ["gateway.networking.k8s.io/v1", "snapshot.storage.k8s.io/v1", "x.example/v1"])
+def test_any_other_group_may_be_a_custom_one(api_version, run, tmp_path):
+    write(tmp_path, f"apiVersion: {api_version}\nkind: Thing\nmetadata: {{name: x}}\n")
+    result = run("validate", "-f", tmp_path)
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (
+        0,
+        "1 object of another kind was not checked: Thing 1",
+    )
+
+
+def test_kinds_and_fields_are_those_of_the_version(run, tmp_path):
+    later = DEPLOYMENT.replace("containers:", "evictionResponders: [], containers:")
+    write(tmp_path, f"{later}---\napiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {{name: x}}\n")
+    old = json.loads(run("validate", "-f", tmp_path, "-o", "json").stdout)
+    assert [(one["id"], one["field"]) for one in old["findings"]] == [
+        ("UnknownField", "spec.template.spec.evictionResponders"),
+        ("UnknownKind", "apiVersion"),
+    ]
+    assert old["findings"][0]["message"] == "unknown field: it is new in Kubernetes 1.37"
+    assert run("validate", "-f", tmp_path, "--kubernetes-version", "v1.37.1").exit_code == 0
+    assert run("validate", "-f", tmp_path, "--kubernetes-version", "1.20").exit_code == 2
+
+
+def test_warnings_can_decide_the_exit_code_and_be_ignored_by_id(run, scene):
+    write(scene, WRONG.replace("500", "5").replace("maxSkew: 0", "maxSkew: 1"))
+    assert run("validate", "-f", "wrong.yaml", "--fail-on", "warning").exit_code == 1
+    ignoring = run("validate", "-f", "wrong.yaml", "--fail-on", "warning", "--ignore", "NullLabelSelector")
+    assert (ignoring.exit_code, ignoring.stderr) == (0, "")
+    assert ignoring.stdout == "1 object in 1 file: all valid\n1 finding ignored\n"
+
+
+def test_a_path_or_id_that_ignores_nothing_is_a_usage_error(run, scene):
+    result = run("validate", "-f", ".", "--ignore", "NullLabelSelektor")
+    assert result.exit_code == 2
+    assert "did you mean NullLabelSelector?" in result.stderr
+
+
+def tree(folder, **contents):
+    for name, text in contents.items():
+        path = folder / name.replace("__", "/").replace("_yaml", ".yaml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_what_is_no_manifest_in_a_tree_is_skipped_and_counted(run, tmp_path):
+    tree(
+        tmp_path,
+        base__web_yaml=DEPLOYMENT,
+        base__kustomization_yaml="resources: [web.yaml]\n",
+        prod__kustomization_yaml="resources: [../base]\npatches: [{path: replicas.yaml}, {path: ops.yaml}]\n",
+        prod__replicas_yaml="apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n",
+        prod__ops_yaml="- {op: add, path: /spec/replicas, value: 2}\n",
+        chart__Chart_yaml="apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        chart__values_yaml="image: web\nkind: x\n",
+        chart__templates__web_yaml="apiVersion: apps/v1\nkind: Deployment\nmetadata: {{ .x }}\n",
+        ci_yaml="on: push\n",
+    )
+    result = run("validate", "-f", tmp_path, "-R")
+    assert result.stdout.splitlines() == [
+        "1 object in 1 file: all valid",
+        (
+            "8 files were skipped: Helm chart file 2, Helm template 1, file without apiVersion and kind 1, "
+            "kustomization 2, patch 2"
+        ),
+    ]
+    assert result.exit_code == 0
+    # What a person names is a manifest.
+    assert run("validate", "-f", tmp_path / "ci.yaml", "-R").exit_code == 1
+    assert run("validate", "-f", tmp_path / "prod" / "replicas.yaml").exit_code == 1
+    # A directory in which there is nothing to check is no success.
+    assert run("validate", "-f", tmp_path / "chart", "-R").exit_code == 2
+
+
+@pytest.mark.parametrize("text", ["kind: Pod\nmetadata: {name: x}\n", "apiVersion: v1\n", "a: {{ .Values.x }}\n"])
+def test_a_damaged_manifest_in_a_tree_is_not_skipped(text, run, tmp_path):
+    tree(tmp_path, web_yaml=DEPLOYMENT, app__other_yaml=text)
+    assert run("validate", "-f", tmp_path, "-R").exit_code != 0
+
+
+def test_paths_are_ignored_by_name_folder_and_pattern(run, tmp_path):
+    tree(tmp_path, web_yaml=DEPLOYMENT, vendor__x_yaml="kind: {", gen__y_yaml="kind: [")
+    assert run("validate", "-f", tmp_path, "-R").exit_code == 2
+    result = run("validate", "-f", tmp_path, "-R", "--ignore", tmp_path / "vendor", "--ignore", f"{tmp_path}/g*/y.yaml")
+    assert result.stdout.splitlines() == ["1 object in 1 file: all valid", "2 files were skipped: ignored file 2"]
+
+
+def test_junit_and_markdown(run, tmp_path):
+    write(tmp_path, WRONG.replace("name: x", "name: a&b|c"))
+    root = ET.fromstring(run("validate", "-f", tmp_path, "-o", "junit").stdout)
+    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+    failure = root.find(".//failure")
+    assert failure.get("message") == "3 errors"
+    assert "Invalid value: 500: must be in the range 1-100 [FieldValueInvalid]" in failure.text
+    text = run("validate", "-f", tmp_path, "-o", "markdown").stdout
+    assert text.startswith("- 1 object in 1 file: 3 errors\n\n| Severity |")
+    assert r"Pod shop/a&amp;b\|c" in text
+
+
+def test_kustomizations_are_rendered_by_kubectl(run, tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "kubectl"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!/bin/sh\n[ -f $3/kustomization.yaml ] || {{ echo no kustomization >&2; exit 1; }}\ncat <<'E'\n{DEPLOYMENT}E\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    tree(tmp_path, prod__kustomization_yaml="resources: [web.yaml]\n", dev__x_yaml="")
+    assert run("validate", "-k", tmp_path / "prod").stdout == "1 object in 1 file: all valid\n"
+    failed = run("validate", "-k", tmp_path / "dev")
+    assert (failed.exit_code, "kubectl kustomize failed: no kustomization" in failed.stdout) == (2, True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "has to render it" in run("validate", "-k", tmp_path / "prod").stdout
+
+
+def test_every_warning_has_an_id():
+    texts = [value for name, value in vars(warnings).items() if name.isupper() and isinstance(value, str)]
+    messages = [text for text in (*texts, *warnings.DEPRECATED_LABELS.values()) if " " in text]
+    assert len(messages) > 15
+    assert not [text for text in messages if warning_ids.id_of(text) == warning_ids.OTHER]
+
+
+def test_the_page_has_every_id():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "reference" / "validation.md").read_text()
+    assert [line for line in findings.MEANINGS if f"| `{line}` | {findings.MEANINGS[line]} |" not in page] == []

@@ -72,7 +72,7 @@ DOORS = (
          ((), ("--all-targets",), ("--alone",)), _DECISIONS), _objects(seeds.manifests), _SEVERAL, weight=3),
     Door("explain-fleet", ("explain", ANY_WORKLOAD, "-f", "doc", _output("text", "json")), _objects(seeds.fleets),
          _SEVERAL, weight=2),
-    Door("validate", ("validate", "-f", "doc", _output("table", "json", "yaml", "sarif"), ((), ("--restrict", "all"), ("--semantics", "design"))),
+    Door("validate", ("validate", "-f", "doc", _output("table", "json", "yaml", "sarif", "junit", "markdown"), ((), ("--restrict", "all"), ("--semantics", "design"))),
          _objects(seeds.manifests, seeds.fleets, seeds.quotas, seeds.audited), _SEVERAL, weight=6),
     Door("violations", ("violations", "-f", "doc", _output(*_TABLES), ((), ("--only-if-placeable",)), _DECISIONS),
          _objects(seeds.broken, seeds.broken, seeds.manifests, seeds.fleets), _SEVERAL, weight=2),

@@ -264,6 +264,15 @@ DECISIONS = OptionGroup(
     ),
 )
 
+KUBERNETES_VERSION = Option(
+    "--kubernetes-version",
+    metavar="VERSION",
+    type=value_types.KnownVersion(),
+    default="1.36",
+    show_default=True,
+    heading=_DECISIONS,
+    help="Version of Kubernetes: 1.36 or 1.37.",
+)
 HPA = Option(
     "--hpa",
     type=click.Choice(["min", "current", "max"]),

@@ -65,6 +65,21 @@ class Duration(click.ParamType[str]):
         return str(value)
 
 
+class KnownVersion(click.ParamType[str]):
+    """A version of Kubernetes that Bayplan knows, as `1.37`; `v1.37.1` is the same."""
+
+    name = "version"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The version as `1.37`, a `KubernetesVersion`."""
+        from bayplan.model.kubernetes_versions import KubernetesVersion, known_version
+
+        found = known_version(str(value))
+        if found is None:
+            self.fail(f"expected {' or '.join(KubernetesVersion)}, got {value!r}", param, ctx)
+        return found
+
+
 class ListenAddress(click.ParamType[str]):
     """HOST:PORT; if it is `optional`, 0 or an empty value disables the listener."""
 

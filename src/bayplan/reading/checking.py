@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import msgspec
 
 from bayplan.errors import Fault
+from bayplan.model.kubernetes_versions import V1_37, KubernetesVersion
 from bayplan.reading import json_documents
 from bayplan.reading.documents import Document
 from bayplan.validating import structure, structure_faults
@@ -56,6 +57,25 @@ _BAYPLAN_FIELDS = {
     },
     "AffinityStrategy": {"mode": "string"},
 }
+# Fields of hand-written objects that the tables have and Kubernetes 1.36 does not.
+_ADDED_IN_1_37 = {
+    "ClusterTrustBundleProjection": ("user",),
+    "ConfigMapVolumeSource": ("defaultUser",),
+    "DownwardAPIVolumeFile": ("user",),
+    "DownwardAPIVolumeSource": ("defaultUser",),
+    "EmptyDirVolumeSource": ("mode",),
+    "GRPCAction": ("mode",),
+    "HTTPGetAction": ("protocol",),
+    "JobSpec": ("scheduling",),
+    "KeyToPath": ("user",),
+    "NodeSpec": ("podPreemptionPolicy",),
+    "PodCertificateProjection": ("user",),
+    "PodSpec": ("evictionResponders",),
+    "ProjectedVolumeSource": ("defaultUser",),
+    "SecretVolumeSource": ("defaultUser",),
+    "ServiceAccountTokenProjection": ("user",),
+    "VolumeMount": ("bindMountOptions",),
+}
 # Go's integers; an API server cannot decode anything beyond.
 _INT32 = structure.Whole(-(2**31), 2**31 - 1, from_float=True)
 _SIMPLE: Mapping[str, structure.Shape] = {
@@ -88,10 +108,27 @@ def check(document: Document, *, types_only: bool = False) -> list[Fault]:
     return faults
 
 
+def later_fields(document: Document, version: KubernetesVersion) -> list[Fault]:
+    """The fields that an API server of this version does not know, and one of a later version does."""
+    if version >= V1_37:
+        return []
+    root, kind = document.plain(), document.kind
+    unknown = [
+        {
+            f.path
+            for f in structure.walk(root, table.get(kind, structure.ANYTHING))
+            if f.problem is Problem.UNKNOWN_FIELD
+        }
+        for table in (shapes(version), shapes())
+    ]
+    message = f"{structure_faults.UNKNOWN_FIELD_PREFIX}: it is new in Kubernetes {V1_37}"
+    return [document.fault(message, path) for path in sorted(unknown[0] - unknown[1])]
+
+
 @functools.cache
-def shapes() -> Mapping[str, structure.Shape]:
+def shapes(version: KubernetesVersion = V1_37) -> Mapping[str, structure.Shape]:
     """The shapes of all types in the tables, by name; a type that the tables lack is not checked."""
-    table = field_table()
+    table = field_table() if version >= V1_37 else _without_later_fields()
     records = {name: structure.Record({}, closed=True) for name in table}
 
     def shape(type_name: str) -> structure.Shape:
@@ -104,6 +141,13 @@ def shapes() -> Mapping[str, structure.Shape]:
     for name, record in records.items():
         record.fields.update((field, shape(type_name)) for field, type_name in table[name].items())
     return records
+
+
+def _without_later_fields() -> Table:
+    return {
+        name: {field: kind for field, kind in fields.items() if field not in _ADDED_IN_1_37.get(name, ())}
+        for name, fields in field_table().items()
+    }
 
 
 @functools.cache

@@ -197,24 +197,27 @@ class FoundFiles(msgspec.Struct, frozen=True):
     The files to read, what is wrong with the other paths, and a note for everything in a directory that is skipped.
 
     A directory may be somebody else's, such as the checkout of a change: nothing in it leads out of it, and nothing in
-    it is read that is no file. What a person names is read, whatever it is: `-f <(kubectl get …)` is a pipe.
+    it is read that is no file. What a person names is read, whatever it is: `-f <(kubectl get …)` is a pipe. `named`
+    are the files that a path names itself, rather than a directory that holds them.
     """
 
     files: list[str] = []
     faults: list[Fault] = []
     skipped: list[Fault] = []
+    named: frozenset[str] = frozenset()
 
 
 def find_files(paths: Iterable[str], *, recursive: bool) -> FoundFiles:
     """Every file that the paths name, each once and in a fixed order."""
     files: dict[str, str] = {}
-    every = [_files_of(path, recursive=recursive) for path in paths]
+    given = list(paths)
+    every = [_files_of(path, recursive=recursive) for path in given]
     for found in every:
         for file in found.files:
             files.setdefault(file if file == STANDARD_INPUT else os.path.realpath(file), file)
     faults = [fault for found in every for fault in found.faults]
     skipped = list(dict.fromkeys(one for found in every for one in found.skipped))
-    return FoundFiles(list(files.values()), faults, skipped)
+    return FoundFiles(list(files.values()), faults, skipped, frozenset(given).intersection(files.values()))
 
 
 def _files_of(path: str, *, recursive: bool) -> FoundFiles:

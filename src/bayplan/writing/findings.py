@@ -1,4 +1,4 @@
-"""The findings of `validate` as a table, a document and SARIF. It does not know the checks."""
+"""The findings of `validate` as a table and a document. It does not know the checks."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import Fault
+from bayplan.validating import warning_ids
 from bayplan.writing import tables, versioned
 from bayplan.writing.tables import Table
 
 ERROR, WARNING = "error", "warning"
-UNREADABLE, MALFORMED, UNKNOWN_FIELD, WARNED = "Unreadable", "Malformed", "UnknownField", "Warning"
-# Reason → description for SARIF. The first four are Bayplan's, the others those of an API server.
-_MEANINGS = {
+UNREADABLE, MALFORMED, UNKNOWN_FIELD, UNKNOWN_KIND = "Unreadable", "Malformed", "UnknownField", "UnknownKind"
+# Id → description. The first four are Bayplan's, the last ones those of warnings, the others those of an API server.
+MEANINGS = {
     UNREADABLE: "The file cannot be read",
-    MALFORMED: "A value has the wrong type, the kind is unknown, or the object is in the input twice",
+    MALFORMED: "A value has the wrong type, the kind is misspelt, or the object is in the input twice",
     UNKNOWN_FIELD: "The kind has no such field",
-    WARNED: "The object is admitted, but probably has a mistake",
+    UNKNOWN_KIND: "The API server does not serve this version of the kind",
     "FieldValueInvalid": "The value violates a rule of the API server or of the guard",
     "FieldValueRequired": "The field must be set",
     "FieldValueForbidden": "The field must not have this value",
@@ -28,11 +29,13 @@ _MEANINGS = {
     "FieldValueTooMany": "The list has too many items",
     "FieldValueNotFound": "There is no object with this name",
     "FieldValueTypeInvalid": "The value does not have the type of the field",
+    **warning_ids.DESCRIPTIONS,
+    warning_ids.OTHER: "The object is admitted, but probably has a mistake",
 }
 
 
 class ValidationFinding(msgspec.Struct, frozen=True):
-    """One fault; `reason` is the cause that an API server reports, or one of the four above."""
+    """One fault; `reason` is its id: the cause that an API server reports, or one of the others above."""
 
     fault: Fault
     reason: str = MALFORMED
@@ -40,12 +43,19 @@ class ValidationFinding(msgspec.Struct, frozen=True):
 
 
 class ValidationReport(msgspec.Struct, frozen=True):
-    """All findings, and the number of checked objects and files; `unchecked` counts the other objects by kind."""
+    """
+    All findings, and the number of checked objects and files.
+
+    `unchecked` counts the other objects by kind, `skipped` the files that are not read by what they are, `n_ignored`
+    the findings that are ignored by their ids.
+    """
 
     findings: Sequence[ValidationFinding]
     n_objects: int
     n_files: int
     unchecked: Mapping[str, int] = {}
+    skipped: Mapping[str, int] = {}
+    n_ignored: int = 0
 
     @property
     def errors(self) -> list[ValidationFinding]:
@@ -73,13 +83,22 @@ def location(fault: Fault) -> str:
 
 
 def summary(report: ValidationReport) -> str:
-    """One line with the number of objects and errors, and one with the objects that were not checked, if any."""
+    """One line with the number of objects and errors, and one each for what was not checked, read or reported."""
     checked = f"{tables.counted(report.n_objects, 'object')} in {tables.counted(report.n_files, 'file')}"
     if report.errors:
         verdict = tables.counted(len(report.errors), "error")
     else:
         verdict = "all valid" if report.n_objects else "nothing was checked"
-    return "\n".join([f"{checked}: {verdict}", *_unchecked(report.unchecked)])
+    ignored = [f"{tables.counted(report.n_ignored, 'finding')} ignored"] if report.n_ignored else []
+    return "\n".join([f"{checked}: {verdict}", *_unchecked(report.unchecked), *_skipped(report.skipped), *ignored])
+
+
+def _skipped(files: Mapping[str, int]) -> list[str]:
+    if not files:
+        return []
+    listed = ", ".join(f"{what} {n}" for what, n in sorted(files.items()))
+    n_files = sum(files.values())
+    return [f"{'1 file was' if n_files == 1 else f'{n_files} files were'} skipped: {listed}"]
 
 
 def _unchecked(kinds: Mapping[str, int]) -> list[str]:
@@ -91,16 +110,19 @@ def _unchecked(kinds: Mapping[str, int]) -> list[str]:
     return [f"{noun} not checked: {listed}"]
 
 
-def document(report: ValidationReport) -> dict[str, Any]:
+def document(report: ValidationReport, kubernetes_version: str) -> dict[str, Any]:
     """The report as a versioned `ValidationReport`."""
     content = {
         "valid": not report.errors,
+        "kubernetesVersion": kubernetes_version,
         "summary": {
             "objects": report.n_objects,
             "files": report.n_files,
             "errors": len(report.errors),
             "warnings": len(report.warnings),
             "unchecked": dict(sorted(report.unchecked.items())),
+            "skipped": dict(sorted(report.skipped.items())),
+            "ignored": report.n_ignored,
         },
         "findings": [_item(finding) for finding in report.findings],
     }
@@ -111,34 +133,11 @@ def _item(finding: ValidationFinding) -> dict[str, Any]:
     fault = finding.fault
     return {
         "severity": finding.severity,
+        "id": finding.reason,
         "reason": finding.reason,
         "file": fault.file,
         "line": fault.line,
         "object": fault.subject,
         "field": fault.path,
         "message": fault.message,
-    }
-
-
-def sarif(report: ValidationReport, version: str) -> dict[str, Any]:
-    """The report in SARIF 2.1.0, which code hosts show next to the changed lines."""
-    ids = sorted({finding.reason for finding in report.findings})
-    rules = [{"id": rule_id, "shortDescription": {"text": _MEANINGS.get(rule_id, rule_id)}} for rule_id in ids]
-    driver = {"name": "bayplan", "version": version, "rules": rules}
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": [_result(finding) for finding in report.findings]}],
-    }
-
-
-def _result(finding: ValidationFinding) -> dict[str, Any]:
-    fault = finding.fault
-    physical = {"artifactLocation": {"uri": fault.file}, "region": {"startLine": max(fault.line, 1)}}
-    message = tables.printable(": ".join(part for part in (fault.subject, fault.path, fault.message) if part))
-    return {
-        "ruleId": finding.reason,
-        "level": finding.severity,
-        "message": {"text": message},
-        "locations": [{"physicalLocation": physical}],
     }

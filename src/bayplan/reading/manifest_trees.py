@@ -1,0 +1,75 @@
+"""
+What in a directory tree is no manifest: kustomizations, their patches, Helm charts with values and templates.
+
+Only files that were found in a directory are judged; a file that a person names is a manifest. Whether the content of
+another file is a manifest is known once it is read: see `is_no_manifest`. Nothing is rendered.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bayplan.errors import Fault
+from bayplan.reading import files
+from bayplan.reading.documents import Document
+
+KUSTOMIZATION, PATCH, CHART, TEMPLATE, OTHER = (
+    "kustomization", "patch", "Helm chart file", "Helm template", "file without apiVersion and kind",
+)  # fmt: skip
+_KUSTOMIZATION_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_KUSTOMIZE_GROUP = "kustomize.config.k8s.io/"
+_CHART = "Chart.yaml"
+_NO_OBJECT = "expected an object with apiVersion and kind"
+# Fields of a kustomization that name files which are no manifests, and the key of the path in their items.
+_PATCH_FIELDS = ("patches", "patchesJson6902", "patchesStrategicMerge", "replacements", "configurations")
+
+
+def no_manifests(found: Sequence[str]) -> Mapping[str, str]:
+    """The files of a tree that are no manifests by their place, each with what it is."""
+    reasons: dict[str, str] = {}
+    charts = {os.path.dirname(file) for file in found if os.path.basename(file) == _CHART}  # noqa: PTH119, PTH120
+    for file in found:
+        folder, name = os.path.split(file)
+        if name in _KUSTOMIZATION_NAMES:
+            reasons[file] = KUSTOMIZATION
+        elif folder in charts and (name == _CHART or name.startswith("values")):
+            reasons[file] = CHART
+        elif any(file.startswith(os.path.join(chart, "templates", "")) for chart in charts):  # noqa: PTH118
+            reasons[file] = TEMPLATE
+    patches = {path for file, reason in reasons.items() if reason == KUSTOMIZATION for path in _patches_of(file)}
+    by_path = {os.path.realpath(file): file for file in found}
+    return reasons | {by_path[path]: PATCH for path in patches if path in by_path}
+
+
+def is_no_manifest(items: Sequence[Document | Fault]) -> str:
+    """What the content of a file is, if none of it is meant as an object of the API; else empty."""
+    documents = [item for item in items if isinstance(item, Document)]
+    if len(documents) < len(items) and not all(_is_no_object(item) for item in items):
+        return ""
+    if documents and all(one.api_version.startswith(_KUSTOMIZE_GROUP) for one in documents):
+        return KUSTOMIZATION
+    return "" if any(one.api_version or one.kind for one in documents) else OTHER
+
+
+def _is_no_object(item: Document | Fault) -> bool:
+    return isinstance(item, Fault) and item.message == _NO_OBJECT
+
+
+def _patches_of(kustomization: str) -> Iterator[str]:
+    """The files that a kustomization names as patches; none if it cannot be read."""
+    source = files.open_source(kustomization, io.BytesIO())
+    if isinstance(source, Fault):
+        return
+    folder = pathlib.Path(kustomization).parent
+    for item in files.documents_of(source):
+        root: dict[str, Any] = {} if isinstance(item, Fault) else item.plain()
+        for name in _PATCH_FIELDS:
+            listed = root.get(name)
+            for one in listed if isinstance(listed, list) else ():
+                path = one.get("path") if isinstance(one, dict) else one
+                if isinstance(path, str) and "\n" not in path:
+                    yield os.path.realpath(folder / path)

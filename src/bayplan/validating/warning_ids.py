@@ -1,0 +1,39 @@
+"""
+An id for each warning of `validate`, by which it can be ignored and looked up. The ids are stable.
+
+A warning has the first id whose text its message contains. It does not know when a warning is given.
+"""
+
+from __future__ import annotations
+
+from bayplan.validating import placements, warnings
+
+OTHER = "Warning"
+SKIPPED_FILE = "SkippedFile"
+# Id → a part of the message that no other warning has, and a description.
+_TABLE = {
+    "DeprecatedLabel": (("deprecated since v", "node-role.kubernetes.io/control-plane"), "A node label is deprecated"),
+    "NullLabelSelector": ((warnings.NO_SELECTOR,), "A term without a selector matches no pod"),
+    "DroppedField": ((warnings.DROPPED,), "An API server drops the field"),
+    "InvalidPreferredValue": ((" is invalid, ",), "No label can have a value that a preferred term names"),
+    "OnePodMeetsAllTerms": ((warnings.ONE_FOR_ALL,), "One pod has to meet all required affinity terms at once"),
+    "NegativeNamespaceSelector": ((warnings.NEGATIVE_SELECTOR,), "The namespace selector matches every namespace"),
+    "EmptyNamespaceList": ((warnings.EMPTY_LIST,), "An empty list of namespaces means the pod's own"),
+    "AntiAffinityToDaemons": ((warnings.DAEMONS_TOO,), "The term covers the pods of daemons"),
+    "StuckRollingUpdate": ((warnings.STUCK_UPDATE,), "The rolling update needs a free domain"),
+    "TakesEveryCluster": ((warnings.EVERY_CLUSTER,), "The first workload takes every cluster that fits"),
+    "NoMaxGroups": ((warnings.NO_MAX, warnings.NO_MAX_BESIDE_REGION), "The spread constraint has no maxGroups"),
+    "SpreadByLabel": ((warnings.BY_LABEL,), "Karmada does not spread by label"),
+    "SpreadByField": (("Karmada does not spread by ",), "Karmada does not spread by this field"),
+    "StaticWeightsIgnoreSpread": ((warnings.STATIC,), "Static weights ignore spread constraints"),
+    "NeverFallsThrough": ((warnings.NEVER_FALLS_THROUGH,), "The next term is never tried for lack of resources"),
+    "NullWorkloadSelector": ((warnings.NO_WORKLOAD_SELECTOR,), "A term without a selector matches no workload"),
+    "UnknownCluster": ((placements.UNKNOWN_CLUSTER,), "The input has no cluster of this name"),
+    SKIPPED_FILE: (("skipped: ",), "Something in a directory is not read"),
+}
+DESCRIPTIONS = {name: description for name, (_, description) in _TABLE.items()}
+
+
+def id_of(message: str) -> str:
+    """The id of a warning."""
+    return next((name for name, (texts, _) in _TABLE.items() if any(text in message for text in texts)), OTHER)
