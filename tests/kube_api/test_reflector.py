@@ -149,6 +149,40 @@ async def test_a_version_too_old_lists_again_and_finds_what_happened_meanwhile(s
     assert server.requests[3].query["resourceVersion"] == "200"
 
 
+@pytest.mark.parametrize("how", ["event", "answer"])
+async def test_versions_that_expire_at_once_are_listed_again_with_growing_pauses(server, kubeconfig_for, how):
+    for _ in range(6):
+        server.then(page(pod("a", 1)))
+        server.then(watch(bookmark(101), watch_error(410, "Expired")) if how == "event" else gone())
+    async with following(server, kubeconfig_for(server), 13) as scene:
+        assert len(scene.time.slept) == 5, "the first time may be a coincidence"
+        assert scene.time.slept[0] <= 1 and sum(scene.time.slept) > 10
+        assert "the version of the last list has expired; listing in" in scene.trouble[0]
+
+
+async def test_a_version_that_expires_after_a_while_is_listed_again_at_once(server, kubeconfig_for):
+    async def later(request):
+        scene.time.now += 300
+        return await watch(watch_error(410, "Expired"))(request)
+
+    time = SkippedTime()
+    server.then(page(), later, page(), later, page(), later, page())
+    async with connected(kubeconfig_for(server), clock=time.clock, sleep=time.sleep) as connection:
+        scene = Scene(connection, time)
+        running = asyncio.create_task(scene.reflector.run())
+        await server.asked(8)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert time.slept == []
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "-7", "", "1e9"])
+async def test_a_version_that_is_no_number_is_taken_as_it_is(server, kubeconfig_for, version):
+    server.then(page(version=100), watch(event("ADDED", pod("a", version)), event("ADDED", pod("b", 102))))
+    async with following(server, kubeconfig_for(server), 3) as scene:
+        assert scene.handler.log == ["synced", f"a@{version}", "b@102"]
+
+
 async def test_a_list_that_starts_again_discards_its_first_pages(server, kubeconfig_for):
     server.then(page(pod("a", 1), pod("b", 2), more="x"), gone(), page(pod("b", 2), pod("c", 3)))
     async with following(server, kubeconfig_for(server), 4) as scene:

@@ -33,6 +33,8 @@ _SHORT_WATCH_SECONDS = 1.0
 _FAILURES_BEFORE_RELIST = 3
 _MAX_RETRY_AFTER_SECONDS = 60.0  # that a server can ask for
 _STALE_RELIST_SECONDS = 60.0  # since the last list, before a watch that went back in time leads to another
+_QUICK_RELIST_SECONDS = 10.0  # after a list, in which its version should not expire
+_MAX_VERSION_DIGITS = 20  # of 64 bits
 _CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 
 Handled_contra = TypeVar("Handled_contra", bound=ApiObject, contravariant=True)
@@ -90,12 +92,13 @@ class Reflector(Generic[T]):
         self._limit, self._inactivity = limit, inactivity
         self._on_trouble, self._clock, self._sleep = on_trouble, clock, sleep
         self._random = random or randomness.Random()  # noqa: S311
-        self._backoff = Backoff(self._random)
+        self._backoff, self._relist_backoff = Backoff(self._random), Backoff(self._random)
         self._known: dict[Key, tuple[str, str]] = {}  # uid and version
         self._loop_since = 0.0
         self._listed_at = 0.0
         self._position = 0  # the version of the last list or event, as a number; 0 if it is none
         self._reports_stale = True
+        self._expired_quickly = False
 
     def __len__(self) -> int:
         """The number of objects, including undecodable ones."""
@@ -155,7 +158,7 @@ class Reflector(Generic[T]):
                 if self._clock() - began < _SHORT_WATCH_SECONDS and self.events == events_before:
                     wait = self._pause_after("the watch ended immediately")
             except (GoneError, _ListDueError):
-                return
+                wait, needs_list = self._pause_before_relist(), True
             except KubeError as error:
                 wait = self._pause_after(error)
                 failures = 1 if self.events > events_before else failures + 1
@@ -187,7 +190,7 @@ class Reflector(Generic[T]):
         self.events += 1
         found = identity(event.object)
         version = found.resource_version
-        if (version.isdecimal() and int(version) < self._position) or event.type not in _CHANGES:
+        if 0 < _number(version) < self._position or event.type not in _CHANGES:
             self._ignore(event.type, found)
             return
         if event.type == "DELETED":
@@ -199,7 +202,7 @@ class Reflector(Generic[T]):
 
     def _advance(self, version: str) -> None:
         self.last_resource_version = version
-        self._position = int(version) if version.isdecimal() else 0
+        self._position = _number(version)
 
     def _ignore(self, event_type: str, found: Identity) -> None:
         """Ignore an event of the past. The first after a list is reported; all are counted."""
@@ -237,12 +240,34 @@ class Reflector(Generic[T]):
             await asyncio.sleep(0)
             self._loop_since = self._clock()
 
+    def _pause_before_relist(self) -> float:
+        """
+        How long to wait before the next list, because the version of the last one has expired.
+
+        A server whose every version expires at once would otherwise be asked for list after list, without a pause.
+        """
+        if self._clock() - self._listed_at >= _QUICK_RELIST_SECONDS:
+            self._expired_quickly = False
+            self._relist_backoff.reset()
+        elif self._expired_quickly:
+            wait = self._relist_backoff.next()
+            self._on_trouble(f"{self.resource}: the version of the last list has expired; listing in {wait:.1f} s")
+            return wait
+        else:
+            self._expired_quickly = True
+        return 0.0
+
     def _pause_after(self, trouble: KubeError | str) -> float:
         wait = self._backoff.next()
         if isinstance(trouble, ApiError) and trouble.retry_after:
             wait += min(trouble.retry_after, _MAX_RETRY_AFTER_SECONDS)
         self._on_trouble(f"{self.resource}: {trouble}; retrying in {wait:.1f} s")
         return wait
+
+
+def _number(version: str) -> int:
+    """The version as a number to compare; 0 if it is none."""
+    return int(version) if version.isdecimal() and len(version) <= _MAX_VERSION_DIGITS else 0
 
 
 def _needs_list(error: KubeError, failures: int) -> bool:
