@@ -138,6 +138,39 @@ async def test_a_pod_whose_node_is_removed_while_it_waits_for_its_volume_is_boun
     assert cluster.where()["db"] not in ("", first)
 
 
+async def test_changes_of_one_claim_wake_only_the_pods_that_wait_for_it(cluster, monkeypatch):
+    """A tenant may have many pods that wait for volumes, and change a claim as often as it likes."""
+    for i in range(30):
+        cluster.add_claim(f"data-{i}")
+        cluster.add_pod(f"db-{i}", volumes=using(f"data-{i}"))
+    await step(cluster)
+    assert len(cluster.parts.volumes._waits._waiting) == 30
+    checked, is_bound = [], cluster.parts.volumes._is_bound
+    monkeypatch.setattr(
+        cluster.parts.volumes,
+        "_is_bound",
+        lambda choice, node: checked.append(choice.claim.name) or is_bound(choice, node),
+    )
+    for i in range(20):
+        cluster.claims["web/data-7"]["metadata"]["labels"] = {"x": str(i)}
+        cluster.report_claim("data-7")
+        await step(cluster)
+    assert checked == [], "nothing that is read has changed"
+    cluster.claims["web/data-7"]["spec"]["resources"]["requests"]["storage"] = "2Gi"
+    cluster.report_claim("data-7")
+    await step(cluster)
+    assert checked == ["data-7"]
+    cluster.add_volume("made", "late")
+    cluster.bind_claim("data-7", "made")
+    await cluster.settle(2)
+    assert [name for name, node in cluster.where().items() if node] == ["db-7"]
+    for i in range(30):
+        if i != 7:
+            cluster.remove_pod(f"db-{i}")
+    await until(lambda: not cluster.scheduler._tasks)
+    assert not cluster.parts.volumes._waits._by_claim
+
+
 async def test_a_pod_follows_a_volume_provisioned_on_another_node(cluster):
     cluster.add_claim("data")
     cluster.add_pod("db", volumes=using("data"))

@@ -117,7 +117,7 @@ class SchedulerAssembly:
             max_reservations=settings.max_reservations,
             on_pending=activity.set,
         )
-        self._volume_waits = VolumeWaits()
+        self._volume_waits = VolumeWaits(index.journal)
         self.state = ClusterState(
             index,
             queue,

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from bayplan.errors import BayplanError
+from bayplan.indexing.journal import Change, ChangeType, Journal
 from bayplan.live.cluster_writer import (
     ClaimRef,
     PodGoneError,
@@ -34,6 +35,7 @@ from bayplan.rules import volume_binding
 MAX_BINDS_IN_FLIGHT = 64  # more would only wait in the API server instead of here
 MAX_RETRY_PAUSE_SECONDS = 10.0
 VOLUME_BIND_TIMEOUT_SECONDS = 600.0  # kube-scheduler's bindTimeoutSeconds
+CLAIMS, VOLUMES = "claims", "volumes"  # tables of the index
 log = logging.getLogger("bayplan.binding")
 
 
@@ -90,10 +92,11 @@ class _VolumeChoice(msgspec.Struct, frozen=True):
 class _VolumeWait:
     """A pod that waits for its volumes: `changed` is set when it must check again, `is_removed` if the pod is gone."""
 
-    __slots__ = ("changed", "is_removed")
+    __slots__ = ("changed", "claims", "is_removed")
 
-    def __init__(self) -> None:
+    def __init__(self, claims: Sequence[str]) -> None:
         self.changed = asyncio.Event()
+        self.claims = claims
         self.is_removed = False
 
 
@@ -101,17 +104,28 @@ class VolumeWaits:
     """
     The pods that wait for their volumes.
 
-    `changed` must be called when a claim or volume changes, so that they check theirs again, and `pod_removed` when a
-    pod is no longer to be bound.
+    `changed` must be called when a claim or volume is reported, so that they check theirs again, and `pod_removed` when
+    a pod is no longer to be bound. A tenant may change its claims as often as it likes, so a claim that differs in
+    nothing that is read wakes no pod, and another only those that wait for it. Volumes are the administrator's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal) -> None:
+        self._journal, self._position = journal, journal.end
         # By uid: a pod recreated under the same name shares nothing with the pod that still waits.
         self._waiting: dict[str, _VolumeWait] = {}
+        self._by_claim: dict[str, set[_VolumeWait]] = {}
 
     def changed(self) -> None:
-        for wait in self._waiting.values():
+        changes = self._journal.but_workloads_since(self._position)
+        self._position = self._journal.end
+        for wait in self._concerned(changes) if self._waiting else ():
             wait.changed.set()
+
+    def _concerned(self, changes: Sequence[Change] | None) -> Collection[_VolumeWait]:
+        if changes is None or any(c.table == VOLUMES or c.type is ChangeType.TARGET_REMOVED for c in changes):
+            return self._waiting.values()
+        claims = {change.name for change in changes if change.table == CLAIMS}
+        return {wait for claim in claims for wait in self._by_claim.get(claim, ())}
 
     def pod_removed(self, pending: PendingPod) -> None:
         """Stop the wait of a pod that is no longer to be bound."""
@@ -120,13 +134,19 @@ class VolumeWaits:
             wait.is_removed = True
             wait.changed.set()
 
-    def begin(self, workload: Workload) -> _VolumeWait:
-        """The wait of a pod, until `end`."""
-        wait = self._waiting[workload.uid] = _VolumeWait()
+    def begin(self, workload: Workload, claims: Sequence[str]) -> _VolumeWait:
+        """The wait of a pod for these claims, until `end`."""
+        wait = self._waiting[workload.uid] = _VolumeWait(claims)
+        for claim in claims:
+            self._by_claim.setdefault(claim, set()).add(wait)
         return wait
 
     def end(self, workload: Workload) -> None:
-        del self._waiting[workload.uid]
+        wait = self._waiting.pop(workload.uid)
+        for claim in wait.claims:
+            self._by_claim[claim].discard(wait)
+            if not self._by_claim[claim]:
+                del self._by_claim[claim]
 
 
 class VolumeBinder:
@@ -196,7 +216,7 @@ class VolumeBinder:
             self._chosen.pop(workload.uid, None)
 
     async def _wait_until_bound(self, workload: Workload, node: str, chosen: Sequence[_VolumeChoice]) -> None:
-        wait = self._waits.begin(workload)
+        wait = self._waits.begin(workload, [choice.claim.key for choice in chosen])
         try:
             async with asyncio.timeout(self._timeout):
                 while not all(self._is_bound(choice, node) for choice in chosen):

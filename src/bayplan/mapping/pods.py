@@ -14,6 +14,7 @@ import msgspec
 
 from bayplan.caching import METER, memoised
 from bayplan.mapping import pod_shapes, selectors
+from bayplan.mapping.service_selectors import ServiceSelectors
 from bayplan.model import labels as label_model
 from bayplan.model import quantities, timestamps
 from bayplan.model.labels import Toleration
@@ -66,14 +67,22 @@ POD_LEVEL = ("cpu", "memory")
 class SpreadContext(msgspec.Struct):
     """The selectors of Services and controllers, which default spread constraints use, and the priority classes."""
 
-    services: dict[str, list[Service]] = {}
+    services: dict[str, ServiceSelectors] = {}  # by namespace
     controllers: dict[tuple[str, str, str], label_model.Selector] = {}  # (kind, namespace, name) → its selector
     priorities: dict[str, int] = {}
     default_priority: int = 0
 
     def add_service(self, service: Service) -> None:
         if service.spec.selector:  # a Service without a selector selects nothing
-            self.services.setdefault(service.metadata.namespace or DEFAULT_NAMESPACE, []).append(service)
+            namespace = service.metadata.namespace or DEFAULT_NAMESPACE
+            self.services.setdefault(namespace, ServiceSelectors()).add(service.spec.selector)
+
+    def remove_service(self, namespace: str, selector: Mapping[str, str]) -> None:
+        """Remove a Service with this selector, which is not empty."""
+        selectors_there = self.services[namespace]
+        selectors_there.remove(selector)
+        if not selectors_there:
+            del self.services[namespace]
 
     def add_controller(self, written: Controller | ReplicationController) -> None:
         if isinstance(written, ReplicationController):
@@ -186,11 +195,8 @@ def _with_default_spread(
     """
     if needs.spread.constraints or not (context.services or context.controllers):
         return needs
-    merged: dict[str, str] = {}
-    for service in context.services.get(namespace, ()):
-        selector = service.spec.selector or {}
-        if all(labels.get(key) == value for key, value in selector.items()):
-            merged.update(selector)
+    services = context.services.get(namespace)
+    merged = {} if services is None else services.merged(labels)
     required = [label_model.Requirement(key, label_model.IN, (value,)) for key, value in merged.items()]
     if controller is not None and (controller.api_version, controller.kind) in _SPREAD_BY_DEFAULT:
         selected = context.controllers.get((controller.kind, namespace, controller.name))

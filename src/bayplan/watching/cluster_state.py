@@ -54,14 +54,23 @@ class LiveSpreadContext:
     def __init__(self) -> None:
         self.current = SpreadContext(services={}, controllers={}, priorities={})
         self.generation = 0
+        self._services: dict[tuple[str, str], dict[str, str]] = {}  # their selectors, by namespace and name
 
     def put_service(self, service: Service) -> None:
-        before = self._take_service(service.metadata.namespace or DEFAULT_NAMESPACE, service.metadata.name)
-        self.current.add_service(service)
-        self.generation += (before.spec.selector if before else None) != service.spec.selector
+        namespace, name = service.metadata.namespace or DEFAULT_NAMESPACE, service.metadata.name
+        if self._services.get((namespace, name)) == (service.spec.selector or None):
+            return  # the reports of a Service that say nothing new are the most frequent ones
+        self.drop_service(namespace, name)
+        if service.spec.selector:
+            self._services[namespace, name] = service.spec.selector
+            self.current.add_service(service)
+            self.generation += 1
 
     def drop_service(self, namespace: str, name: str) -> None:
-        self.generation += self._take_service(namespace, name) is not None
+        selector = self._services.pop((namespace, name), None)
+        if selector is not None:
+            self.current.remove_service(namespace, selector)
+            self.generation += 1
 
     def put_controller(self, kind: str, namespace: str, name: str, selector: Selector | None) -> None:
         """Set the selector of a ReplicaSet, StatefulSet or ReplicationController; None removes the controller."""
@@ -70,13 +79,6 @@ class LiveSpreadContext:
         if selector is not None:
             self.current.controllers[key] = selector
         self.generation += selector != before
-
-    def _take_service(self, namespace: str, name: str) -> Service | None:
-        services = self.current.services.get(namespace, [])
-        found = next((service for service in services if service.metadata.name == name), None)
-        if found is not None:
-            services.remove(found)
-        return found
 
 
 class ClusterState:
