@@ -196,7 +196,8 @@ def _inside_text(value, name, vocabulary, chance, found):
         content = json.loads(value)
     except ValueError:
         return value[: chance.randint(0, len(value))]
-    return json.dumps(mutated({"": content}, vocabulary, chance).get(""))
+    changed = mutated({"": content}, vocabulary, chance)
+    return json.dumps(changed.get("") if isinstance(changed, dict) else changed)
 
 
 def _long(value, name, vocabulary, chance, found):

@@ -168,3 +168,30 @@ def test_as_many_replicas_as_a_number_holds():
         "binding": {"spec": {"resource": resource, "replicas": 2**31 - 1, "placement": placement}},
     }
     check("decide fleet", json.dumps(question), "1073741824", code=0, stdin=True)
+
+
+# Objects of a dump that the state has too, with a value of the wrong type in the one or the other.
+CHANGES = [
+    ("Pod", {}, {"spec": "text"}, "spec: expected a mapping"),
+    ("Pod", {}, {"spec": {"containers": [{"resources": {"requests": {"cpu": []}}}]}}, "requests[cpu]: expected a quantity"),
+    ("Pod", {"spec": {"activeDeadlineSeconds": 5}}, {"spec": {"activeDeadlineSeconds": "x"}}, ""),
+    ("Pod", {}, {"spec": {"tolerations": [[]]}}, "spec.tolerations[0]: expected a mapping"),
+    ("Pod", {}, {"spec": {"schedulingGates": ["now"]}}, "spec.schedulingGates[0]: expected a mapping"),
+    ("Pod", {"spec": {"containers": {"name": "c"}}}, {"spec": {"containers": [{"name": "c"}]}}, ""),
+    ("Node", {}, {"status": {"allocatable": {"pods": {}}}}, "status.allocatable[pods]: expected a quantity"),
+    ("Job", {"status": {"conditions": ["Complete"]}, "spec": {"suspend": True}}, {"spec": {"template": "text"}}, ""),
+    ("Job", {"status": "text", "spec": {"suspend": True}}, {"spec": {"parallelism": 1}}, ""),
+    ("PersistentVolumeClaim", {"status": {"phase": "Bound"}}, {"spec": {"resources": {"requests": {"storage": []}}}}, "storage"),
+    ("StatefulSet", {"spec": "text"}, {"spec": {"template": 7}}, "spec.template: expected a mapping"),
+]  # fmt: skip
+VERSIONS = {"Job": "batch/v1", "StatefulSet": "apps/v1"}
+
+
+@pytest.mark.parametrize(("kind", "before", "after", "expected"), CHANGES, ids=range(len(CHANGES)))
+def test_a_value_of_the_wrong_type_in_an_object_that_the_state_has(kind, before, after, expected):
+    written = {"apiVersion": VERSIONS.get(kind, "v1"), "kind": kind, "metadata": {"name": "a", "resourceVersion": "1"}}
+    written["status"] = {}  # as in a dump
+    files = {name: json.dumps({**written, **fields}).encode() for name, fields in (("state", before), ("doc", after))}
+    outcome = running.run(["place", "--state", "state", "-f", "doc"], files, b"")
+    assert outcome.failure == "", outcome.detail
+    assert expected in outcome.stderr + outcome.stdout.decode()

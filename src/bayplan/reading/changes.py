@@ -94,7 +94,9 @@ def merge(held: HeldChange) -> list[Fault]:
     manifest = _without(_OF_DELETION, manifest, row)
     types = checking.field_table() if is_own else {}
     merged = applying.applied(current, manifest, types, document.kind)
-    causes = updates.validate_update(document.kind, current, merged, types) if is_own else []
+    # Rules about updates read what has the right types; anything else is reported when the object is decoded.
+    is_judged = is_own and all(checking.has_right_types(root, document.kind) for root in (current, merged))
+    causes = updates.validate_update(document.kind, current, merged, types) if is_judged else []
     if not causes:
         document.root, document.text, document.typed = merged, b"", None
     return [document.fault(cause.message, cause.field) for cause in causes]

@@ -125,6 +125,12 @@ def later_fields(document: Document, version: KubernetesVersion) -> list[Fault]:
     return [document.fault(message, path) for path in sorted(unknown[0] - unknown[1])]
 
 
+def has_right_types(root: object, kind: str) -> bool:
+    """Whether every value of an object of this kind has the type of its field; unknown fields may have any."""
+    found = structure.walk(root, shapes().get(kind, structure.ANYTHING))
+    return all(finding.problem is Problem.UNKNOWN_FIELD for finding in found)
+
+
 @functools.cache
 def shapes(version: KubernetesVersion = V1_37) -> Mapping[str, structure.Shape]:
     """The shapes of all types in the tables, by name; a type that the tables lack is not checked."""
