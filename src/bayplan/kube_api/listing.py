@@ -13,7 +13,7 @@ from bayplan.kube_api.decoding import Decoding, LineBuffer, T, Undecodable, Watc
 from bayplan.kube_api.errors import GoneError
 from bayplan.kube_api.resources import Resource
 
-_METADATA_LIST = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
+METADATA_LIST = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 _METADATA = f"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
 _MAX_PAGED_ATTEMPTS = 3
 
@@ -79,7 +79,7 @@ async def _attempt(
     query = selection.query()
     if limit:
         query["limit"] = str(limit)
-    accept = _METADATA_LIST if selection.metadata_only else JSON
+    accept = METADATA_LIST if selection.metadata_only else JSON
     while True:
         body = await connection.get(path, query=query, accept=accept)
         # Reading, decoding and using a page take milliseconds each, so each has an iteration of the event loop.

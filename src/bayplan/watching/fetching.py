@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bayplan.kube_api import resources
-from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.connection import JSON, Connection
 from bayplan.kube_api.decoding import DECODE_ERRORS
 from bayplan.kube_api.errors import ForbiddenError, GoneError, NotFoundError, WrongServerError
+from bayplan.kube_api.listing import METADATA_LIST
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.reading.documents import Source
 from bayplan.wire import kinds
@@ -39,6 +40,43 @@ class _Envelope(msgspec.Struct):
 _envelope = msgspec.json.Decoder(_Envelope)
 
 
+class _ApiResource(msgspec.Struct):
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = True
+
+
+class _ApiResourceList(msgspec.Struct):
+    resources: list[_ApiResource] = []
+
+
+class _WithMetadata(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _MetadataList(msgspec.Struct):
+    items: list[_WithMetadata] = []
+
+
+class _ResourceName(msgspec.Struct, rename="camel", frozen=True):
+    """The version and kind of a template."""
+
+    api_version: str = ""
+    kind: str = ""
+
+
+class _NamingSpec(msgspec.Struct, frozen=True):
+    resource: _ResourceName = _ResourceName()
+
+
+class _NamingBinding(msgspec.Struct, frozen=True):
+    spec: _NamingSpec = _NamingSpec()
+
+
+class _BindingList(msgspec.Struct):
+    items: list[_NamingBinding] = []
+
+
 def optional_resources() -> list[Resource]:
     """The resources of all other kinds of Kubernetes that are decoded, group by group."""
     rows = sorted((row for row in kinds.decoded() if not row.is_karmada), key=lambda row: row.group)
@@ -48,6 +86,11 @@ def optional_resources() -> list[Resource]:
 def fleet_resources() -> list[Resource]:
     """What a fleet has beside its clusters: everything with a placement."""
     return [resources.resource_of(row) for row in kinds.having(Trait.HAS_PLACEMENT)]
+
+
+def binding_resources() -> list[Resource]:
+    """The bindings, which name the kinds of their templates."""
+    return [resources.resource_of(row) for row in kinds.held_in("bindings")]
 
 
 class ObjectToFetch(msgspec.Struct, frozen=True):
@@ -87,9 +130,14 @@ class ClusterFetcher:
                 raise
             clusters = []  # 403 comes before 404: the resource need not exist
         yield from clusters
+        named: set[_ResourceName] = set()
         for resource in (*REQUIRED_RESOURCES, *(fleet_resources() if clusters else ())):
-            yield from self._list(resource, runner)
-        for resource in optional_resources():
+            for source in self._list(resource, runner):
+                named |= self._templates_in(source, resource)
+                yield source
+        yield from self._templates(named, runner)
+        further = [resources.of_kind("WorkloadRebalancer")] if clusters else []
+        for resource in (*further, *optional_resources()):
             try:
                 yield from self._list(resource, runner)
             except (ForbiddenError, NotFoundError) as error:
@@ -105,6 +153,43 @@ class ClusterFetcher:
                     f"decided without {requested.resource} {requested.namespace}/{requested.name}: {error}"
                 )
 
+    def _templates_in(self, source: Source, resource: Resource) -> set[_ResourceName]:
+        """Return the kinds of templates that bindings name and that are not listed anyway."""
+        if resource not in binding_resources():
+            return set()
+        try:
+            items = msgspec.json.decode(source.data, type=_BindingList).items
+        except DECODE_ERRORS:  # reported when the objects are read
+            return set()
+        listed = {(row.group, row.kind) for row in kinds.decoded()}
+        names = {one.spec.resource for one in items}
+        return {name for name in names if name.kind and (name.api_version.rpartition("/")[0], name.kind) not in listed}
+
+    def _templates(self, named: set[_ResourceName], runner: asyncio.Runner) -> Iterator[Source]:
+        """Yield the metadata of templates, whose labels bindings do not have; what may not be listed is noted."""
+        for name in sorted(named, key=lambda one: (one.api_version, one.kind)):
+            try:
+                resource = self._resource_of(name, runner)
+                if resource is None:
+                    self.notes.append(f"labels of {name.kind} ({name.api_version}) are not known: not served")
+                    continue
+                for page in self._list(resource, runner, accept=METADATA_LIST):
+                    items = msgspec.json.decode(page.data, type=_MetadataList).items
+                    content = {"apiVersion": name.api_version, "kind": name.kind}
+                    objects = [{**content, "metadata": one.metadata} for one in items]
+                    listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+                    yield Source(page.name, msgspec.json.encode(listed))
+            except (ForbiddenError, NotFoundError, *DECODE_ERRORS) as error:
+                self.notes.append(f"labels of {name.kind} ({name.api_version}) are not known: {error}")
+
+    def _resource_of(self, name: _ResourceName, runner: asyncio.Runner) -> Resource | None:
+        """Return the resource of a kind as the server names it."""
+        group, _, version = name.api_version.rpartition("/")
+        path = f"/apis/{name.api_version}" if group else f"/api/{name.api_version}"
+        served = msgspec.json.decode(runner.run(self._connection.get(path)), type=_ApiResourceList).resources
+        found = next((one for one in served if one.kind == name.kind and "/" not in one.name), None)
+        return None if found is None else Resource(group, version, found.name, namespaced=found.namespaced)
+
     def _is_fleet(self, runner: asyncio.Runner) -> bool:
         try:
             runner.run(self._connection.get(f"/apis/{FLEET_CLUSTERS.group}"))
@@ -112,20 +197,20 @@ class ClusterFetcher:
             return False
         return True
 
-    def _list(self, resource: Resource, runner: asyncio.Runner) -> Iterator[Source]:
+    def _list(self, resource: Resource, runner: asyncio.Runner, *, accept: str = JSON) -> Iterator[Source]:
         """Return the pages of one resource, all at once: an expired continue token makes the list start again."""
         name = f"{self._connection.context_name or self._connection.server} {resource}"
         for _ in range(MAX_PAGED_LIST_ATTEMPTS):
             try:
-                return iter([Source(name, page) for page in self._pages(resource, runner)])
+                return iter([Source(name, page) for page in self._pages(resource, runner, accept)])
             except GoneError:
                 continue
-        return iter([Source(name, runner.run(self._connection.get(resource.path())))])
+        return iter([Source(name, runner.run(self._connection.get(resource.path(), accept=accept)))])
 
-    def _pages(self, resource: Resource, runner: asyncio.Runner) -> Iterator[bytes]:
+    def _pages(self, resource: Resource, runner: asyncio.Runner, accept: str) -> Iterator[bytes]:
         query = {"limit": str(PAGE_SIZE)}
         while True:
-            page = runner.run(self._connection.get(resource.path(), query=query))
+            page = runner.run(self._connection.get(resource.path(), query=query, accept=accept))
             continue_token = self._continue_token(resource, page)
             yield page
             if not continue_token:
