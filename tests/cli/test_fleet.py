@@ -122,12 +122,6 @@ def test_the_page_has_bindings_and_explanations(run, fleet):
     assert "web/web-deployment" in text
 
 
-def test_replicas_are_counted_for_pods_only(run, fleet):
-    result = run("place", "-f", ".", "--replicas", "max")
-    assert result.exit_code == 2
-    assert "in a fleet, change the replicas of the template" in result.stderr
-
-
 @pytest.mark.parametrize("asked", ["deployment/web", "deploy/web", "Deployments/web", "web", "web-deployment",
                                    "rb/web-deployment"])  # fmt: skip
 def test_a_template_is_explained_by_any_of_its_names(asked, run, fleet):

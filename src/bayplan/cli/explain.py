@@ -14,6 +14,7 @@ import msgspec
 from bayplan.cli import commands, loading, options
 from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
+from bayplan.cli.what_if_options import WHAT_IF, WhatIfOptions
 from bayplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
         "explained as if it were scheduled again. For a controller, the first of its pods that is unschedulable is "
         "explained. Exit code 0 if the workload fits or would preempt others, 1 if it is unschedulable."
     ),
-    groups=(options.INPUT, options.SCOPE, options.DECISIONS, options.CONSOLE),
+    groups=(options.INPUT, options.SCOPE, options.DECISIONS, WHAT_IF, options.CONSOLE),
     params=(
         commands.Argument(
             "workload",
@@ -136,11 +137,12 @@ def explain(
     sources: options.InputOptions,
     scope: options.ScopeOptions,
     decisions: options.DecisionOptions,
+    what_if: WhatIfOptions,
     console: Console,
 ) -> int:
     """Write the explanation; exit code 1 if the workload is unschedulable."""
     asked, engines, in_scope = parse(workload), options.configured_engines(), scope.predicate()
-    found = loading.load(sources, scope, decisions, console, assumed_load=hpa)
+    found = loading.load(sources, scope, decisions, console, assumed_load=hpa, what_if=what_if)
     from bayplan.reading.fleet import Fleet
     from bayplan.writing import explanations, versioned
 

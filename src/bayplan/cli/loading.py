@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bayplan.cli import configuration, options, value_types
 from bayplan.cli.console import Console
 from bayplan.cli.options import DecisionOptions, InputOptions, ScopeOptions
+from bayplan.cli.what_if_options import NOTHING_SUPPOSED, WhatIfOptions
 
 if TYPE_CHECKING:
     from bayplan.controllers.autoscalers import AssumedLoad
@@ -29,11 +30,12 @@ def load(
     console: Console,
     *,
     assumed_load: AssumedLoad = "current",
+    what_if: WhatIfOptions = NOTHING_SUPPOSED,
 ) -> LoadedCluster | Fleet:
     """
     The cluster of the input, or the fleet if the input has Cluster objects; prints notes on what was left out or added.
 
-    `assumed_load` says how many replicas autoscalers ask for.
+    `assumed_load` says how many replicas autoscalers ask for, and `what_if` what is supposed to happen before.
     """
     semantics = value_types.semantics_with(decisions.semantics, decisions.switch)
     from bayplan.reading import cluster
@@ -53,9 +55,11 @@ def load(
                 keys=decisions.label_keys(),
                 pods=sink.pending,
                 now=datetime.now(UTC),
+                events=what_if.cluster_events(),
                 progress=lambda text: show(lambda: text),
             )
     else:
+        what_if.check_for_nodes()
         with console.progress() as show:
             found = cluster.cluster_of(
                 inputs,

@@ -11,6 +11,7 @@ import msgspec
 from bayplan.cli import commands, loading, options
 from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
+from bayplan.cli.what_if_options import WHAT_IF, WhatIfOptions
 
 if TYPE_CHECKING:
     from bayplan.controllers.autoscalers import AssumedLoad
@@ -42,6 +43,21 @@ class ReplicaCount(click.ParamType[int | str]):
         return int(value)
 
 
+class ReplicaSteps(click.ParamType[tuple[int, ...]]):
+    """Numbers of replicas, one after another."""
+
+    name = "N,N,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """The numbers."""
+        if isinstance(value, tuple):
+            return value
+        parts = [part.strip() for part in str(value).split(",")]
+        if not all(part.isdecimal() and int(part) < 2**31 for part in parts):
+            self.fail(f"expected whole numbers such as 3,30,3, got {value!r}", param, ctx)
+        return tuple(map(int, parts))
+
+
 class PodPlan(msgspec.Struct):
     """Where everything is in the end and, if requested, an explanation by workload for what is unschedulable."""
 
@@ -68,7 +84,7 @@ class PodPlan(msgspec.Struct):
         "--context, -f is what is about to be applied on it, merged as kubectl apply does. Exit code 0 if everything "
         "of the change was placed, 1 if a workload is unschedulable or lost."
     ),
-    groups=(options.INPUT, options.SCOPE, options.DECISIONS, options.CONSOLE),
+    groups=(options.INPUT, options.SCOPE, options.DECISIONS, WHAT_IF, options.CONSOLE),
     params=(
         commands.Option(
             "--explain",
@@ -78,7 +94,15 @@ class PodPlan(msgspec.Struct):
         commands.Option(
             "--replicas",
             type=ReplicaCount(),
-            help="Show how many more replicas of each pending workload fit, without the other pending workloads.",
+            help="Show how many more replicas of each pending workload fit, without the other pending workloads. In a "
+            "fleet: where each workload in scope would be with N replicas, or with as many as fit.",
+        ),
+        commands.Option(
+            "--scale",
+            type=ReplicaSteps(),
+            heading=FLEETS,
+            help="Show where each workload in scope would be with these numbers of replicas one after another, such "
+            "as 3,30,3.",
         ),
         options.NO_PREEMPTION,
         commands.Option(
@@ -112,6 +136,7 @@ def place(
     *,
     explain: bool,
     replicas: int | str | None,
+    scale: tuple[int, ...] | None,
     no_preemption: bool,
     rollout: str,
     output: str,
@@ -124,15 +149,19 @@ def place(
     sources: options.InputOptions,
     scope: options.ScopeOptions,
     decisions: options.DecisionOptions,
+    what_if: WhatIfOptions,
     console: Console,
 ) -> int:
     """Write the plan; exit code 1 if a workload is unschedulable."""
     if explain and output == BINDINGS:
         raise click.UsageError("-o bindings has no place for explanations: use --explain without it")
-    if explain and replicas is not None:
-        raise click.UsageError("--replicas only counts: use --explain without it")
+    if replicas is not None and scale:
+        raise click.UsageError("--replicas and --scale both say how many replicas: give one of them")
+    if explain and (replicas is not None or scale):
+        option = "--scale" if scale else "--replicas"
+        raise click.UsageError(f"{option} only counts: use --explain without it")
     is_included, engines = scope.predicate(), options.configured_engines()
-    found = loading.load(sources, scope, decisions, console, assumed_load=hpa)
+    found = loading.load(sources, scope, decisions, console, assumed_load=hpa, what_if=what_if)
     pending = [workload for workload in found.pending if is_included(workload)]
     if not pending and not getattr(found, "rollouts", ()):
         console.note("there is nothing to place")
@@ -141,13 +170,17 @@ def place(
     if not isinstance(found, LoadedCluster):
         from bayplan.cli import place_fleet
 
-        if replicas is not None:
-            raise click.UsageError("--replicas counts pods on nodes; in a fleet, change the replicas of the template")
+        if replicas is not None or scale:
+            chosen = place_fleet.scaled_workloads(found, is_included)
+            fits = place_fleet.scale(chosen, found, scale or replicas or MAX, output, console)
+            return commands.exit_code(fits, exit_zero=exit_zero)
         found.pending = pending
         asked = place_fleet.FleetRequest(
             explain, output, gate, strict=strict, shows_unchanged=show_unchanged, allows_unselected=allow_unselected
         )
         return commands.exit_code(place_fleet.place(found, asked, console), exit_zero=exit_zero)
+    if scale:
+        raise click.UsageError("--scale is for fleets: the input has no Cluster objects")
     if output == BINDINGS:
         raise click.UsageError("-o bindings is for fleets: the input has no Cluster objects")
     if replicas is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import click
 import msgspec
 
 from bayplan.cli import options
@@ -12,9 +13,11 @@ from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation
+    from bayplan.model.workloads import Workload
     from bayplan.placing.fleet_changes import BindingChange
     from bayplan.reading.fleet import Fleet
     from bayplan.wire.fleets import ResourceBinding
+    from bayplan.writing.fleet_placements import ScaledStep
 
 _MAX_NAMES_SHOWN = 3
 
@@ -42,6 +45,57 @@ def place(fleet: Fleet, asked: FleetRequest, console: Console) -> bool:
     plan = _plan(fleet, explains=asked.explains, console=console)
     console.answer(_as(asked, plan, fleet, console.table_width))
     return _passes(plan, fleet, asked, console)
+
+
+def scaled_workloads(fleet: Fleet, is_included: Callable[[Workload], bool]) -> list[Workload]:
+    """The bindings in scope whose replicas are divided or copied, pending or not, by name."""
+    running = {key: record.workload for key, record in fleet.index.records.items() if not record.workload.terminating}
+    known = {**running, **{one.key: one for one in fleet.pending}}
+    chosen = [
+        one for one in known.values() if is_included(one) and one.binding is not None and one.binding.is_divisible
+    ]
+    return sorted(chosen, key=lambda one: one.key)
+
+
+def scale(
+    workloads: list[Workload], fleet: Fleet, steps: tuple[int, ...] | int | str, output: str, console: Console
+) -> bool:
+    """Write where the workloads are after each step, or with as many replicas as fit; whether all are placed."""
+    from bayplan.writing import fleet_placements, tables, versioned
+
+    if output in ("name", "html", "bindings"):
+        raise click.UsageError(f"-o {output} is not available with --scale and --replicas in a fleet")
+    if not workloads:
+        console.note("no workload in scope has replicas")
+    found = list(_steps_of(workloads, fleet, (steps,) if isinstance(steps, int) else steps))
+    if output in ("json", "yaml"):
+        console.answer(versioned.written(fleet_placements.scaled_document(found), output))
+    else:
+        console.answer(tables.rendered(fleet_placements.scaled_table(found), console.table_width) if found else "")
+    return bool(found) and all(one.change.placement.placed for one in found)
+
+
+def _steps_of(workloads: list[Workload], fleet: Fleet, steps: tuple[int, ...] | str) -> Iterator[ScaledStep]:
+    """Each step of each workload; `steps` is a text for as many replicas as fit."""
+    from bayplan.assigning.cluster_ranking import FleetEngine
+    from bayplan.placing import scaling
+    from bayplan.placing.fleet_changes import Origins
+    from bayplan.rules import profiles
+    from bayplan.writing.fleet_placements import ScaledStep
+
+    engine = FleetEngine(fleet.index, profiles.fleet_rules())
+    origins = Origins(fleet.was, fleet.policies)
+    for workload in workloads:
+        limit = scaling.most_replicas(workload, engine) if isinstance(steps, str) else None
+        if limit is not None and limit.replicas is None:
+            yield ScaledStep(origins.unplaced(workload), "no cluster limits the replicas")
+            continue
+        numbers = (limit.replicas or 1,) if limit is not None else tuple(map(int, steps))
+        was = origins.was.get(workload.key, ())
+        for placement in scaling.scale(workload, engine, numbers):
+            change = msgspec.structs.replace(origins.change_of(placement, fleet.index), was=was)
+            yield ScaledStep(change, "" if limit is None else limit.message)
+            was = placement.shares
 
 
 def _plan(fleet: Fleet, *, explains: bool, console: Console) -> FleetPlan:

@@ -51,6 +51,11 @@ class Origins(msgspec.Struct, frozen=True):
             placement, self.was.get(key, ()), self.policies.get(key), tiers_of(placement, index), of_change
         )
 
+    def unplaced(self, workload: Workload) -> BindingChange:
+        """A workload that is not scheduled, where it was."""
+        was = self.was.get(workload.key, ())
+        return BindingChange(BindingPlacement(workload, True, was), was, self.policies.get(workload.key), {})
+
 
 def tiers_of(placement: BindingPlacement, index: PlacementIndex) -> dict[str, int]:
     """The tier of each cluster that the binding is placed on; empty if its group has a single tier."""

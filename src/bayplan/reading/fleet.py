@@ -12,7 +12,8 @@ from datetime import datetime
 
 import msgspec
 
-from bayplan.controllers import binding_detector, binding_triggers, resource_interpreter
+from bayplan.controllers import binding_detector, binding_triggers, cluster_failures, resource_interpreter
+from bayplan.controllers.cluster_failures import ClusterEvents, SupposedFleet
 from bayplan.controllers.desired_state import ObjectKey
 from bayplan.controllers.resource_interpreter import ResourceTemplate
 from bayplan.errors import Fault, InputError
@@ -36,6 +37,7 @@ from bayplan.wire.pods import Pod
 
 Key = tuple[str, str]  # namespace and name of a binding
 ANY_KEY = LabelKeys()
+NO_EVENTS = ClusterEvents()
 BINDINGS_PER_PROGRESS_REPORT = 500
 _MAX_NAMES_SHOWN = 3
 
@@ -71,21 +73,24 @@ def fleet_of(
     keys: LabelKeys = ANY_KEY,
     pods: Iterable[Pod] = (),
     now: datetime | None = None,
+    events: ClusterEvents = NO_EVENTS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Fleet:
     """
     An index of the clusters with their bindings, and all bindings that a scheduler would schedule now.
 
-    `now` decides for which bindings the hold-down is over, so that they may fail back; without it, for none.
+    `events` are supposed to happen to clusters before. `now` decides for which bindings the hold-down is over, so that
+    they may fail back; without it, for none.
     `progress` receives a line of text now and then.
     """
     if inputs.misread:
         raise InputError(inputs.misread)
-    detected = _DetectedBindings(inputs, pods)
+    supposed = cluster_failures.suppose(events, inputs.clusters)
+    detected = _DetectedBindings(inputs, pods, supposed)
     index = PlacementIndex(for_fleets(semantics), seed, lost_targets_count=True)
     for namespace in inputs.namespaces:
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
-    for cluster in inputs.clusters:
+    for cluster in supposed.clusters:
         index.add_target(targets.target_of_cluster(cluster))
     context = bindings.BindingContext(semantics, keys, assumes_no_labels=False)
     pending, not_scheduled, n_unknown = [], [], 0
@@ -118,7 +123,7 @@ def fleet_of(
         bindings={_workload_key(key): binding for key, binding in detected.bindings.items()},
         policies={_workload_key(key): policy for key, policy in detected.policies.items()},
         was={_workload_key(key): shares for key, shares in detected.was.items()},
-        change=detected.of_change(),
+        change=None if events else detected.of_change(),
         unselected=detected.unselected,
         n_not_judged=len(inputs.set_aside),
     )
@@ -155,8 +160,9 @@ def _unknown_topologies(workload: Workload, index: PlacementIndex) -> Iterator[F
 class _DetectedBindings:
     """The bindings of the input as the detector would leave them, and the notes about them."""
 
-    def __init__(self, inputs: Inputs, pods: Iterable[Pod]) -> None:
-        self._inputs = inputs
+    def __init__(self, inputs: Inputs, pods: Iterable[Pod], supposed: SupposedFleet) -> None:
+        self._inputs, self._supposed = inputs, supposed
+        self._clusters = {one.metadata.name: one for one in supposed.clusters}
         self._priorities = {one.metadata.name: one.value for one in inputs.priority_classes}
         self._templates: dict[tuple[str, str, str, str], ResourceTemplate] = {}
         for template in resource_interpreter.templates_of(inputs, pods):
@@ -175,12 +181,13 @@ class _DetectedBindings:
         for template in self._templates.values():
             self._detect(template)
         self._detect_policies()
+        self._evicted = self._evict()
         self.rebalanced: set[Key] = set()
         self._not_found: list[str] = []
         self._rebalance()
         self._skipped = {key: self._reason_to_skip(key) for key in self.bindings}
         self._terminating = {
-            one.metadata.name for one in inputs.clusters if one.metadata.deletion_timestamp is not None
+            one.metadata.name for one in supposed.clusters if one.metadata.deletion_timestamp is not None
         }
 
     def template_of(self, binding: ResourceBinding) -> ResourceTemplate | None:
@@ -213,6 +220,42 @@ class _DetectedBindings:
         for name in self._not_found:
             yield f"a WorkloadRebalancer names {name}, which has no binding here"
         yield from self._unknown_clusters()
+        yield from self._supposed.notes
+        yield from self._notes_on_evictions()
+
+    def _evict(self) -> list[Key]:
+        """Evict bindings from the clusters that they have to leave."""
+        found = []
+        for key, binding in self.bindings.items():
+            after = cluster_failures.evicted(binding, self._supposed, self._clusters)
+            if after is not binding:
+                found.append(key)
+                self.bindings[key] = after
+        return found
+
+    def _notes_on_evictions(self) -> Iterator[str]:
+        """What is lost without a what-if, what stays on a lost cluster, and what Karmada may evict at any time."""
+        missing = {name for shares in self.was.values() for name, _ in shares if name not in self._clusters}
+        if missing:
+            yield f"bindings name clusters that are not in the input and count as lost: {_listed(sorted(missing))}"
+        staying = Counter(
+            name for key in self.bindings for name, _ in self._shares(key) if name in self._supposed.taints
+        )
+        for name, n in sorted(staying.items()):
+            yield f"{_counted(n, 'binding tolerates', 'bindings tolerate')} the taint of {name} and would stay there"
+        waiting = [key for key in self._evicted if not self.is_ours(key)]
+        if waiting:
+            names = _listed(["/".join(key).lstrip("/") for key in waiting])
+            yield f"evicted, but not scheduled again by this scheduler: {names}"
+        tainted: Counter[str] = Counter()
+        for binding in self.bindings.values():
+            for name, taint in cluster_failures.untolerated(binding, self._clusters):
+                tainted[f"{name} has the taint {taint}, which is not tolerated by"] += 1
+        for text, n in sorted(tainted.items()):
+            yield f"{text} {_counted(n, 'binding', 'bindings')} there: Karmada evicts if failover is enabled"
+
+    def _shares(self, key: Key) -> list[tuple[str, int]]:
+        return bindings.shares_of(self.bindings[key])
 
     def _detect(self, template: ResourceTemplate) -> None:
         """Create the template's binding, or update it."""
@@ -309,7 +352,7 @@ class _DetectedBindings:
             )
             unknown = [name for name in named if name not in known]
             if unknown:
-                shown = ", ".join(unknown[:_MAX_NAMES_SHOWN]) + (" …" if len(unknown) > _MAX_NAMES_SHOWN else "")
+                shown = _listed(unknown)
                 where = f"{policy.metadata.namespace}/{policy.metadata.name}".lstrip("/")
                 yield f"{policy.kind} {where} names clusters that are not in the input: {shown}"
 
@@ -329,6 +372,10 @@ def _is_rarely_propagated(template: ResourceTemplate) -> bool:
     """Whether it is an object of a cluster itself, such as a Namespace: not reported if no policy selects it."""
     row = kinds.KINDS.get((template.api_version.rpartition("/")[0], template.kind))
     return row is not None and Trait.OF_CLUSTER in row.traits
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_MAX_NAMES_SHOWN]) + (" …" if len(names) > _MAX_NAMES_SHOWN else "")
 
 
 def _counted(n: int, one: str, many: str) -> str:

@@ -116,6 +116,39 @@ def _item(change: BindingChange, explanation: dict[str, Any] | None) -> dict[str
     return item if explanation is None else {**item, "explanation": explanation}
 
 
+class ScaledStep(msgspec.Struct, frozen=True):
+    """One number of replicas, what it changes, and why there are not more."""
+
+    change: BindingChange
+    limit: str = ""
+
+    @property
+    def replicas(self) -> int:
+        binding = self.change.placement.workload.binding
+        assert binding is not None
+        return binding.replicas
+
+
+def scaled_table(steps: Sequence[ScaledStep]) -> Table:
+    """One row per workload and step."""
+    rows = []
+    for step in steps:
+        change, placement = step.change, step.change.placement
+        workload = placement.workload
+        shares = (shares_text(change.was), shares_text(placement.shares, change.tiers))
+        message = placement.message or (f"not more: {step.limit}" if step.limit else "-")
+        names = (workload.namespace, tables.name_of(workload), str(step.replicas))
+        rows.append((*names, placement.group, *shares, message))
+    styles = ["" if step.change.placement.placed else _UNSCHEDULABLE_STYLE for step in steps]
+    return Table(("NAMESPACE", "KIND/NAME", "REPLICAS", "AFFINITY", "WAS", "WILL BE", "MESSAGE"), rows, styles)
+
+
+def scaled_document(steps: Sequence[ScaledStep]) -> dict[str, Any]:
+    """The steps as a versioned `FleetScalingList`."""
+    items = [{**_item(step.change, None), "limit": step.limit} for step in steps]
+    return versioned.document("FleetScalingList", {"items": items})
+
+
 def binding_list(bindings: Iterable[ResourceBinding]) -> str:
     """The bindings as a List in YAML, which can be read as a state again."""
     items = [msgspec.to_builtins(one) for one in bindings]

@@ -1,0 +1,273 @@
+"""What if: clusters that are lost, drained, tainted or recovered, and workloads with other numbers of replicas."""
+
+import json
+
+import pytest
+
+CLUSTER = """\
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: %s, labels: {pool: %s}}
+spec: {syncMode: Push, region: %s, provider: %s, zones: [%s]}
+status:
+  apiEnablements: [{groupVersion: apps/v1, resources: [{kind: Deployment, name: deployments}]}]
+  resourceSummary: {allocatable: {cpu: "10", pods: "100"}, allocated: {cpu: "%d", pods: "%d"}}
+---
+"""
+CLUSTERS = (
+    CLUSTER % ("idc-1", "idc", "north", "own", "a", 4, 4)
+    + CLUSTER % ("idc-2", "idc", "north", "own", "b", 2, 2)
+    + CLUSTER % ("cloud-1", "cloud", "south", "rent", "a, c", 0, 0)
+)
+DIVIDED = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}"
+POLICY = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: p, namespace: web}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  placement:
+    %s
+    %s
+---
+"""
+GROUPS = """clusterAffinities:
+    - {affinityName: own, labelSelector: {matchLabels: {pool: idc}}}
+    - {affinityName: rent, clusterNames: [cloud-1]}"""
+BINDING = """\
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata:
+  name: shop-deployment
+  namespace: web
+  uid: u
+  resourceVersion: "1"
+  labels: {propagationpolicy.karmada.io/permanent-id: p}
+  annotations:
+    propagationpolicy.karmada.io/namespace: web
+    propagationpolicy.karmada.io/name: p
+    policy.karmada.io/applied-placement: '%s'
+spec:
+  resource: {apiVersion: apps/v1, kind: Deployment, namespace: web, name: shop}
+  replicas: %d
+  replicaRequirements: {resourceRequest: {cpu: "1"}}
+  clusters: %s
+  placement: %s
+  %s
+status: {schedulerObservingAffinityName: own}
+"""
+APPLIED = json.dumps({
+    "clusterAffinities": [
+        {"affinityName": "own", "labelSelector": {"matchLabels": {"pool": "idc"}}},
+        {"affinityName": "rent", "clusterNames": ["cloud-1"]},
+    ],
+    "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
+})  # fmt: skip
+SPREAD = [{"name": "idc-1", "replicas": 4}, {"name": "idc-2", "replicas": 2}]
+SUPPOSED = "evictions are supposed"
+
+
+@pytest.fixture
+def fleet(tmp_path, monkeypatch):
+    """A folder to run in: six replicas in the data centre, two groups of clusters."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(policy=POLICY % (GROUPS, DIVIDED), clusters=SPREAD, replicas=6, applied=APPLIED, **spec):
+        more = "".join(f"{key}: {json.dumps(value)}\n  " for key, value in spec.items())
+        binding = BINDING % (applied, replicas, json.dumps(clusters), applied, more)
+        (tmp_path / "state.yaml").write_text(CLUSTERS + policy + binding)
+
+    write()
+    return write
+
+
+@pytest.fixture
+def after(run):
+    """Run `place` on the state; the clusters of the workload with their replicas, and the result."""
+
+    def place(*options):
+        result = run("place", "--state", "state.yaml", "-o", "json", *options)
+        if not result.stdout:
+            return None, result
+        items = json.loads(result.stdout)["items"]
+        found = {one["name"]: one["replicas"] for one in items[0]["clusters"]} if items else None
+        return found, result
+
+    return place
+
+
+@pytest.mark.parametrize(
+    "options, clusters",
+    [
+        ((), None),
+        (("--lose", "cluster/idc-1"), {"idc-2": 6}),
+        (("--lose", "idc-1"), {"idc-2": 6}),
+        (("--lose", "cluster/idc-1", "--lose", "cluster/idc-2"), {"cloud-1": 6}),
+        (("--lose", "region=north"), {"cloud-1": 6}),
+        (("--lose", "provider=own"), {"cloud-1": 6}),
+        (("--lose", "pool=idc"), {"cloud-1": 6}),
+        (("--lose", "zone=a"), {"idc-2": 6}),  # cloud-1 has another zone
+        (("--drain", "cluster/idc-2"), {"idc-1": 6}),
+        (("--taint", "cluster/idc-2:sick=yes:NoExecute"), {"idc-1": 6}),
+        (("--taint", "cluster/idc-2:sick:NoSchedule"), None),  # nothing is evicted for it
+        (("--recover", "cluster/idc-1"), None),  # recovery moves nothing by itself
+    ],
+)
+def test_where_replicas_go(fleet, after, options, clusters):
+    found, result = after(*options)
+    assert found == clusters
+    assert result.exit_code == 0
+    assert (SUPPOSED in result.stderr) == any(option == "--lose" or "NoExecute" in option for option in options)
+
+
+def test_a_lost_group_that_nothing_replaces_is_a_no(fleet, after):
+    found, result = after("--lose", "pool=idc", "--lose", "pool=cloud")
+    assert found == {}
+    assert result.exit_code == 1
+
+
+def test_duplicated_workloads_leave_the_lost_cluster(fleet, after):
+    fleet(POLICY % ("clusterAffinity: {clusterNames: [idc-1, idc-2, cloud-1]}", ""),
+          [{"name": "idc-1", "replicas": 6}, {"name": "idc-2", "replicas": 6}],
+          applied='{"clusterAffinity": {"clusterNames": ["idc-1", "idc-2"]}}')  # fmt: skip
+    found, _ = after("--lose", "cluster/idc-1")
+    assert found == {"idc-2": 6, "cloud-1": 6}
+
+
+TOLERATION = {"key": "cluster.karmada.io/unreachable", "operator": "Exists"}
+
+
+@pytest.mark.parametrize(
+    "toleration, clusters", [(TOLERATION, None), ({**TOLERATION, "tolerationSeconds": 30}, {"idc-2": 6})]
+)
+def test_tolerations_are_respected(fleet, after, toleration, clusters):
+    placement = {**json.loads(APPLIED), "clusterTolerations": [toleration]}
+    policy = POLICY % (GROUPS, f"{DIVIDED}\n    clusterTolerations: {json.dumps([toleration])}")
+    fleet(policy, applied=json.dumps(placement))
+    found, result = after("--lose", "cluster/idc-1")
+    assert found == clusters
+    assert ("1 binding tolerates the taint of idc-1 and would stay there" in result.stderr) == (clusters is None)
+
+
+def test_a_cluster_that_the_input_lacks_counts_as_lost(fleet, after):
+    fleet(clusters=[{"name": "gone", "replicas": 4}, {"name": "idc-2", "replicas": 2}])
+    found, result = after()
+    assert sum(found.values()) == 6
+    assert "gone" not in found
+    assert "not in the input and count as lost: gone" in result.stderr
+
+
+def test_an_untolerated_taint_on_a_running_cluster_is_shown(fleet, after, tmp_path):
+    state = (tmp_path / "state.yaml").read_text()
+    (tmp_path / "state.yaml").write_text(state.replace(
+        "provider: own, zones: [a]", "provider: own, zones: [a], taints: [{key: sick, effect: NoExecute}]"))  # fmt: skip
+    found, result = after()
+    assert found is None
+    assert "idc-1 has the taint sick:NoExecute, which is not tolerated by 1 binding there" in result.stderr
+
+
+def test_a_suspended_binding_is_evicted_and_not_scheduled_again(fleet, after):
+    fleet(suspension={"scheduling": True})
+    found, result = after("--lose", "cluster/idc-1")
+    assert found is None
+    assert "evicted, but not scheduled again by this scheduler: web/shop-deployment" in result.stderr
+
+
+def test_a_replacement_is_explained(fleet, run):
+    result = run("explain", "deployment/shop", "--state", "state.yaml", "--lose", "cluster/idc-1")
+    assert "is placed on idc-2:6 (group own)" in result.stdout
+    assert "idc-1" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--lose", "cluster/idc-3"), "error: --lose cluster/idc-3: there is no such cluster, did you mean idc-"),
+        (("--lose", "node/n1"), "error: --lose node/n1: expected cluster/NAME or KEY=VALUE in a fleet"),
+        (("--lose", "region=nort"), "error: --lose region=nort: no cluster has region=nort, did you mean north?"),
+        (
+            ("--lose", "region=north", "--recover", "cluster/idc-2"),
+            "error: --lose and --recover contradict each other: both name cluster idc-2",
+        ),
+        (
+            ("--taint", "idc-1:x:NoExecute", "--recover", "idc-1"),
+            "error: --taint and --recover contradict each other: both name cluster idc-1",
+        ),
+    ],
+)
+def test_bad_what_ifs(fleet, after, options, message):
+    found, result = after(*options)
+    assert (found, result.exit_code) == (None, 2)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(message)
+
+
+@pytest.mark.parametrize("text", ["idc-1", "idc-1:x", ":x:NoExecute", "idc-1:x:Never", "idc-1::NoExecute"])
+def test_bad_taints(fleet, after, text):
+    _, result = after("--taint", text)
+    assert result.exit_code == 2
+    assert "expected cluster/NAME:KEY[=VALUE]:EFFECT" in result.stderr
+
+
+def test_clusters_are_lost_in_fleets_only(run, tmp_path):
+    (tmp_path / "node.yaml").write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")
+    for words in (("--recover", "cluster/a"), ("--scale", "3"), ("-o", "bindings")):
+        result = run("place", "-f", str(tmp_path), *words)
+        assert result.exit_code == 2
+        assert "the input has no Cluster objects" in result.stderr
+
+
+# Other numbers of replicas
+
+
+def rows(run, *options):
+    result = run("place", "--state", "state.yaml", *options, "-o", "json")
+    items = json.loads(result.stdout)["items"]
+    return [(one["replicas"], {c["name"]: c["replicas"] for c in one["clusters"]}) for one in items], result
+
+
+def test_a_workload_over_time(fleet, run):
+    found, result = rows(run, "--scale", "6,14,2,14")
+    assert found[0] == (6, {"idc-1": 4, "idc-2": 2})
+    assert [sum(clusters.values()) for _, clusters in found] == [6, 14, 2, 14]
+    # What the workload has released is free again: 20 CPUs in the data centre.
+    assert set(found[3][1]) == {"idc-1", "idc-2"}
+    assert result.exit_code == 0
+
+
+def test_steps_that_do_not_fit_keep_the_last_result(fleet, run):
+    found, result = rows(run, "--scale", "4,99,5")
+    assert found[0][1] == found[1][1]
+    assert sum(found[2][1].values()) == 5
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("asked, answer, code", [("max", 20, 0), ("20", 20, 0), ("21", 21, 1)])
+def test_how_many_fit(fleet, run, asked, answer, code):
+    (found,), result = rows(run, "--replicas", asked)
+    assert found[0] == answer
+    assert result.exit_code == code
+    if asked == "max":
+        assert sum(found[1].values()) == answer
+
+
+def test_capacity_does_not_limit_static_weights(fleet, run):
+    fleet(POLICY % ("clusterAffinity: {clusterNames: [idc-1, idc-2]}", "replicaScheduling: {}"))
+    result = run("place", "--state", "state.yaml", "--replicas", "max")
+    assert "no cluster limits the replicas" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--scale", "3,x"), "expected whole numbers such as 3,30,3, got '3,x'"),
+        (("--scale", "-3"), "expected whole numbers"),
+        (("--scale", "3", "--replicas", "3"), "--replicas and --scale both say how many replicas"),
+        (("--scale", "3", "--explain"), "--scale only counts"),
+        (("--scale", "3", "-o", "html"), "-o html is not available"),
+    ],
+)
+def test_bad_steps(fleet, run, options, message):
+    result = run("place", "--state", "state.yaml", *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
