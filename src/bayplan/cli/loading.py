@@ -59,7 +59,8 @@ def load(
                 progress=lambda text: show(lambda: text),
             )
     else:
-        what_if.check_for_nodes()
+        if what_if != NOTHING_SUPPOSED:
+            what_if.check_for_nodes()
         with console.progress() as show:
             found = cluster.cluster_of(
                 inputs,
