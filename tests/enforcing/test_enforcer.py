@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from bayplan.enforcing.enforcer import Enforcer, checking_other_targets
+from bayplan.enforcing.enforcer import OVERDUE_SECONDS, Enforcer, checking_other_targets
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import (
     CHECKED_LATER,
@@ -222,6 +222,45 @@ def test_no_eviction_starts_while_too_many_are_in_progress():
     enforcer.gone("o0")
     enforcer.observe(violations[1:], 2)
     assert evicted(enforcer.due(2, precedence(*violations))) == ["o2"]
+
+
+def test_pods_that_never_end_do_not_stop_enforcement_for_others():
+    """A tenant may give its pods a finalizer, or a year to terminate, and have them break its own rule."""
+    own = [violation_of(f"tenant/o{i}", f"tenant/p{i}") for i in range(4)]
+    other = violation_of("web/o", "web/p")
+    enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=100, at_once=2))
+    enforcer.observe(own, 0)
+    for victim in evicted(enforcer.due(0, precedence(*own))):
+        enforcer.evicted(victim, 0)
+    enforcer.observe([*own, other], 10)
+    assert evicted(enforcer.due(10, precedence(*own, other))) == [], "two are in progress"
+    assert evicted(enforcer.due(OVERDUE_SECONDS, precedence(*own, other)))[0] == "web/o"
+
+
+def test_namespaces_take_turns_within_the_limits():
+    own = [violation_of(f"tenant/o{i}", f"tenant/p{i}") for i in range(9)]
+    others = [violation_of(f"{name}/o", f"{name}/p") for name in ("web", "zoo")]
+    enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=4, at_once=10))
+    enforcer.observe([*own, *others], 0)
+    first = evicted(enforcer.due(0, precedence(*own, *others)))
+    assert first == ["tenant/o0", "web/o", "zoo/o", "tenant/o1"]
+
+
+def test_a_namespace_whose_pods_are_evicted_all_the_time_leaves_room_for_another():
+    """Its controller creates them again on the same node, and they have the lowest priority of all."""
+    enforcer = Enforcer(EnforcementSettings(anti_affinity_grace=0, per_minute=2, at_once=10))
+    turn, now, other = 0, 0.0, violation_of("web/o", "web/p")
+    evictions = []
+    while now < 100:
+        own = [violation_of(f"tenant/o{turn}-{i}", f"tenant/p{i}") for i in range(3)]
+        low = {victim: Precedence(-5) for v in own for victim in (v.owner, *v.peers)}
+        enforcer.observe([*own, other] if now >= 30 else own, now)
+        for victim in evicted(enforcer.due(now, precedence(other) | low)):
+            enforcer.evicted(victim, now)
+            enforcer.gone(victim)
+            evictions.append(victim)
+        turn, now = turn + 1, now + 10
+    assert evictions.index("web/o") == 2, "the first that started after its rule was broken"
 
 
 def test_while_switched_off_nothing_is_due_and_nothing_is_recorded():

@@ -8,12 +8,14 @@ no clock. After a take-over or a restart all grace periods start again, so evict
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
 
 from bayplan.enforcing import planning
+from bayplan.enforcing.consent import namespace_of
 from bayplan.enforcing.eviction_limits import MINUTE
 from bayplan.enforcing.planning import EnforcementSettings, EnforcementState, Eviction, EvictionChoice, EvictionPlan
 from bayplan.enforcing.victims import Precedence
@@ -23,6 +25,10 @@ from bayplan.mapping.pods import SpreadContext
 from bayplan.model.workloads import WorkloadKey
 from bayplan.placing import recreating
 
+# Pods may take as long to terminate as their owners like, or for ever with a finalizer; rules of others do not wait.
+OVERDUE_SECONDS = 300.0
+REMEMBERED_SECONDS = 10 * MINUTE  # evictions, for the turns of namespaces
+
 
 class Enforcer:
     """One per enforcement loop. Times are seconds of any monotonic clock."""
@@ -31,8 +37,8 @@ class Enforcer:
         self.settings = settings
         self._violations: tuple[Violation, ...] = ()
         self._since: dict[ViolationId, float] = {}
-        self._started: list[float] = []
-        self._terminating: set[WorkloadKey] = set()
+        self._started: list[tuple[float, str]] = []  # with the namespace
+        self._terminating: dict[WorkloadKey, float] = {}  # since when
         self._rejected: dict[WorkloadKey, tuple[float, str]] = {}
         self._no_place: dict[WorkloadKey, float] = {}
         self._on = True
@@ -74,25 +80,27 @@ class Enforcer:
         return plan
 
     def _state(self, now: float) -> EnforcementState:
-        self._started = [start for start in self._started if start > now - MINUTE]
+        self._started = [(start, namespace) for start, namespace in self._started if start > now - REMEMBERED_SECONDS]
         self._rejected = {key: rejection for key, rejection in self._rejected.items() if rejection[0] > now}
         self._no_place = {key: until for key, until in self._no_place.items() if until > now}
         return EnforcementState(
             since=self._since,
-            started=tuple(self._started),
+            started=tuple(start for start, _ in self._started),
+            n_started=Counter(namespace for _, namespace in self._started),
             terminating=frozenset(self._terminating),
+            overdue=frozenset(key for key, since in self._terminating.items() if since <= now - OVERDUE_SECONDS),
             rejected={**self._rejected},
             no_place={**self._no_place},
         )
 
     def evicted(self, victim: WorkloadKey, now: float) -> None:
         """The eviction was accepted."""
-        self._started.append(now)
-        self.mark_terminating(victim)
+        self._started.append((now, namespace_of(victim)))
+        self.mark_terminating(victim, now)
 
-    def mark_terminating(self, victim: WorkloadKey) -> None:
+    def mark_terminating(self, victim: WorkloadKey, now: float) -> None:
         """The victim is terminating until `gone`, whatever the cause."""
-        self._terminating.add(victim)
+        self._terminating.setdefault(victim, now)
         self._rejected.pop(victim, None)
         self._no_place.clear()
 
@@ -105,11 +113,11 @@ class Enforcer:
         self._rejected[victim] = now + self.settings.retry_after, why
         self._no_place.clear()
         if outcome_unknown:
-            self._started.append(now)
+            self._started.append((now, namespace_of(victim)))
 
     def gone(self, victim: WorkloadKey) -> None:
         """The victim no longer exists: its disruption is over."""
-        self._terminating.discard(victim)
+        self._terminating.pop(victim, None)
         self._no_place.clear()  # there may be room now
 
     def switch_off(self) -> None:

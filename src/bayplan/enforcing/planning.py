@@ -10,6 +10,7 @@ Pure: the time is an argument.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -55,13 +56,16 @@ class EnforcementState(msgspec.Struct, frozen=True, kw_only=True):
     """
     The history: since when rules are violated, when evictions were started, which workloads are terminating.
 
-    `rejected` says until when and why a workload cannot be evicted, `no_place` until when not to check again whether it
-    fits elsewhere.
+    `n_started` counts the evictions that were started lately, by namespace. `overdue` are workloads that have been
+    terminating for so long that they no longer count as an eviction in progress. `rejected` says until when and why a
+    workload cannot be evicted, `no_place` until when not to check again whether it fits elsewhere.
     """
 
     since: Mapping[ViolationId, float]
     started: Sequence[float] = ()
+    n_started: Mapping[str, int] = {}
     terminating: frozenset[WorkloadKey] = frozenset()
+    overdue: frozenset[WorkloadKey] = frozenset()
     rejected: Mapping[WorkloadKey, tuple[float, str]] = {}
     no_place: Mapping[WorkloadKey, float] = {}
 
@@ -158,10 +162,10 @@ def plan_evictions(
         per_minute=settings.per_minute,
         at_once=settings.at_once,
         started=state.started,
-        in_progress=len(state.terminating),
+        in_progress=len(state.terminating - state.overdue),
     )
     check = _PlaceabilityCheck(placeable if settings.only_if_placeable else None, settings.at_once)
-    for eviction in choice.evictions:
+    for eviction in _by_turns(choice.evictions, state):
         victim, causes = eviction.victim, eviction.causes
         until, why = state.rejected.get(victim, (-math.inf, ""))
         if until > now:
@@ -178,6 +182,22 @@ def plan_evictions(
             limit.take()
             evict.append(eviction)
     return EvictionPlan(tuple(evict), choice.withheld, choice.in_grace, tuple(waiting), tuple(spared), choice.exact)
+
+
+def _by_turns(evictions: Iterable[Eviction], state: EnforcementState) -> list[Eviction]:
+    """
+    The evictions of each namespace in their order, and those of namespaces that had fewer lately first.
+
+    The limits are those of the whole cluster, and a tenant can have its own pods break its own rules all the time.
+    """
+    n_before = Counter(state.n_started) + Counter(map(namespace_of, state.terminating))
+
+    def turn(eviction: Eviction) -> int:
+        namespace = namespace_of(eviction.victim)
+        n_before[namespace] += 1
+        return n_before[namespace]
+
+    return sorted(evictions, key=turn)
 
 
 class _PlaceabilityCheck:

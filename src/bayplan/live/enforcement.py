@@ -152,7 +152,7 @@ class Enforcement:
             await self._writer.evict(pod)
         except PodGoneError:  # the watch has not reported it yet
             self._terminating[eviction.victim] = pod.uid
-            self._enforcer.mark_terminating(eviction.victim)
+            self._enforcer.mark_terminating(eviction.victim, now)
             return
         except (RejectedError, UnknownOutcomeError) as error:
             self._enforcer.rejected(
