@@ -183,3 +183,26 @@ def test_a_running_pod_is_explained_where_place_would_place_it(by, target, run, 
     explained = json.loads(run("explain", "web-abc-x", "-f", tmp_path / "running.yaml", "-o", "json").stdout)
     (placed,) = json.loads(run("place", "-f", tmp_path / "pending.yaml", "-o", "json").stdout)["items"]
     assert (explained["current"], explained["target"], placed["target"]) == ("a", target, target)
+
+
+@pytest.mark.parametrize("words", [["po", "web-2"], ["pods", "web-2"], ["pod/web-2"], ["Pod", "web-2"]])
+def test_kind_and_name_may_be_two_words(words, run, scene):
+    assert run("explain", *words, "-f", ".").stdout == run("explain", "web-2", "-f", ".").stdout
+
+
+@pytest.mark.parametrize(
+    "written", ["deployment.apps/web", "deployments.apps/web", "deploy.apps/web", "deployment.v1.apps/web"]
+)
+def test_a_kind_may_have_its_group(written):
+    assert explain.parse(written) == explain.parse("deployment/web")
+
+
+@pytest.mark.parametrize("words", [["po", "web-1", "web-2"], ["pod/web-1", "web-2"], ["/web"], ["pod/"]])
+def test_only_one_workload_can_be_explained(words, run, scene):
+    result = run("explain", *words, "-f", ".")
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
+def test_another_group_is_not_taken_for_a_kind(run, scene):
+    result = run("explain", "deployment.example.com/web", "-f", ".")
+    assert result.exit_code == 2

@@ -18,11 +18,28 @@ def test_the_table_has_one_row_per_pod(run, scene):
     assert result.exit_code == 1
 
 
-def test_wide_adds_priority_and_score(run, scene):
+def test_wide_adds_owner_priority_and_score(run, scene):
     lines = run("place", "-f", ".", "-o", "wide").stdout.splitlines()
-    assert lines[0].split() == ["NAMESPACE", "NAME", "NODE", "PRIORITY", "SCORE", "MESSAGE"]
-    assert lines[1].split()[:5] == ["shop", "web-2", "<none>", "0", "<none>"]
-    assert int(lines[2].split()[4]) > 0
+    assert lines[0].split() == ["NAMESPACE", "NAME", "NODE", "OWNER", "PRIORITY", "SCORE", "MESSAGE"]
+    assert lines[1].split()[:6] == ["shop", "web-2", "<none>", "<none>", "0", "<none>"]
+    assert int(lines[2].split()[5]) > 0
+
+
+def test_the_owner_of_a_pod_is_its_controller(run, scene):
+    manifest = """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: queue}
+spec:
+  serviceName: queue
+  selector: {matchLabels: {app: queue}}
+  template:
+    metadata: {labels: {app: queue}}
+    spec: {containers: [{name: c, image: i}]}
+"""
+    (scene / "queue.yaml").write_text(manifest)
+    items = json.loads(run("place", "-f", ".", "-o", "json").stdout)["items"]
+    assert {one["name"]: one["owner"] for one in items} == {"web-2": "", "db-0": "", "queue-0": "statefulset/queue"}
 
 
 def test_the_exit_code_is_0_if_everything_is_placed(run, scene):

@@ -1,3 +1,5 @@
+import pytest
+
 from bayplan.explaining.explanation import Explanation, TargetVerdict
 from bayplan.explaining.fixes import Fix
 from bayplan.rules.rule import Failure
@@ -59,7 +61,7 @@ def test_many_targets_are_grouped_by_their_failures():
         "  n0000 and 4999 more  taint            dedicated=db:NoSchedule is not tolerated\n"
         "  z                    topology-spread  zone=a would hold 3 while zone=b holds 1; maxSkew is 1\n"
         "                                        peers: shop/web-1, shop/web-2\n"
-        "  (each line shows the first node of its group; --all shows every node)\n"
+        "  (--all shows every node)\n"
     )
     assert explanations.text(found, every=True).count("\n") == 5003
 
@@ -109,3 +111,61 @@ def test_the_document_follows_the_machine_contract():
         ],
     }
     assert document["fixes"] == [{"change": "more nodes", "fitsOn": ["n"]}]
+
+
+def anti_affinity(domain, peer, existing=False):
+    verb = "has anti-affinity to" if existing else "matches"
+    return Failure(
+        "pod-affinity",
+        "existing" if existing else "own",
+        detail=f"{peer} in {domain} {verb} app=web",
+        domain=domain,
+        peers=(peer,),
+    )
+
+
+def test_groups_differ_by_domain_and_peer():
+    """One pod must not stand for the nodes of three zones."""
+    many = [
+        TargetVerdict(f"n{i:02d}", False, failures=[anti_affinity(f"zone={'abc'[i % 3]}", f"shop/web-{i % 3}")])
+        for i in range(21)
+    ]
+    lines = explanations.text(unschedulable(*many)).splitlines()
+    assert lines[1:] == [
+        "  n00 and 6 more  pod-affinity  shop/web-0 in zone=a matches app=web",
+        "  n01 and 6 more  pod-affinity  shop/web-1 in zone=b matches app=web",
+        "  n02 and 6 more  pod-affinity  shop/web-2 in zone=c matches app=web",
+        "  (--all shows every node)",
+    ]
+
+
+def test_what_differs_on_every_target_is_one_group_with_an_example():
+    many = [
+        TargetVerdict(f"n{i:02d}", False, failures=[anti_affinity(f"host=n{i:02d}", f"shop/web-{i}")])
+        for i in range(21)
+    ]
+    lines = explanations.text(unschedulable(*many)).splitlines()
+    assert lines[1:] == [
+        "  21 such as n00  pod-affinity  shop/web-0 in host=n00 matches app=web",
+        "  (a line with 'such as' shows the first node of its group; --all shows every node)",
+    ]
+
+
+def test_both_directions_between_two_pods_are_one_line():
+    both = [anti_affinity("zone=a", "shop/web-1"), anti_affinity("zone=a", "shop/web-1", existing=True)]
+    lines = explanations.text(unschedulable(TargetVerdict("a1", False, failures=both))).splitlines()
+    assert lines[1:] == ["  a1  pod-affinity  shop/web-1 in zone=a matches app=web, and has anti-affinity to app=web"]
+
+
+def test_different_peers_keep_lines_of_their_own():
+    both = [anti_affinity("zone=a", "shop/web-1"), anti_affinity("zone=a", "shop/web-2", existing=True)]
+    assert len(explanations.text(unschedulable(TargetVerdict("a1", False, failures=both))).splitlines()) == 3
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_lines_fit_the_terminal_beside_long_names(width):
+    name = "ip-10-0-113-20.eu-central-1.compute.int"
+    found = unschedulable(*(TargetVerdict(f"{name}{i}"[: width - 2], False, failures=[SKEW, TAINT]) for i in range(3)))
+    text = explanations.text(found, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.split() == explanations.text(found).split()

@@ -1,5 +1,5 @@
 from bayplan.errors import Fault
-from bayplan.writing import findings, tables
+from bayplan.writing import findings, tables, validation_formats
 from bayplan.writing.findings import ValidationFinding, ValidationReport
 
 REPORT = ValidationReport(
@@ -38,13 +38,14 @@ def test_the_summary_counts_unchecked_objects():
 
 
 def test_the_document_has_all_findings():
-    document = findings.document(REPORT)
-    assert document["summary"] == {"objects": 1, "files": 2, "errors": 2, "warnings": 1, "unchecked": {}}
+    document = findings.document(REPORT, "1.36")
+    counted = {"objects": 1, "files": 2, "errors": 2, "warnings": 1, "unchecked": {}, "skipped": {}, "ignored": 0}
+    assert document["summary"] == counted
     assert [f["severity"] for f in document["findings"]] == ["error", "error", "warning"]
 
 
 def test_sarif_has_a_line_for_every_result():
-    results = findings.sarif(REPORT, "1")["runs"][0]["results"]
+    results = validation_formats.sarif(REPORT, "1")["runs"][0]["results"]
     lines = [r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in results]
     assert lines == [3, 1, 5]
     assert [r["level"] for r in results] == ["error", "error", "warning"]
@@ -52,7 +53,7 @@ def test_sarif_has_a_line_for_every_result():
 
 
 def test_sarif_describes_its_rules():
-    driver = findings.sarif(REPORT, "1")["runs"][0]["tool"]["driver"]
+    driver = validation_formats.sarif(REPORT, "1")["runs"][0]["tool"]["driver"]
     described = {rule["id"]: rule["shortDescription"]["text"] for rule in driver["rules"]}
     assert described.keys() == {"FieldValueInvalid", "Unreadable", "Warning"}
     assert described["Unreadable"] == "The file cannot be read"

@@ -32,9 +32,14 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
     request_timeout: str
 
     @property
-    def is_live(self) -> bool:
+    def names_cluster(self) -> bool:
         """Whether the options name a live cluster."""
         return bool(self.context or self.kubeconfig or self.server)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a live cluster is read."""
+        return self.names_cluster
 
     def open(self, *, qps: float = 0.0, burst: int = 0) -> Connection:
         """The connection, to be entered with `async with`."""
@@ -55,7 +60,7 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
         return connect.auto(self.kubeconfig, self.context, options)
 
     def advice(self) -> str:
-        """The end of a message that asks for `--context`: the current context, which is never used by default."""
+        """The end of a message that asks for `--context`: the current context, the default of a kubectl plugin only."""
         found = _kubeconfig(None)
         current = found.current_context if found else ""
         if not current:

@@ -113,7 +113,9 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
         commands.Argument(
             "workload",
             metavar="KIND/NAME",
-            explained="The workload to explain. NAME or NAMESPACE/NAME is a pod.",
+            nargs=-1,
+            required=True,
+            explained="The workload to explain, also as KIND NAME or KIND.GROUP/NAME. NAME or NAMESPACE/NAME is a pod.",
         ),
         commands.Option(
             "--all-targets", "--all", is_flag=True, help="Show every node and every peer instead of a summary."
@@ -127,7 +129,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
 )
 def explain(
     *,
-    workload: str,
+    workload: tuple[str, ...],
     all_targets: bool,
     alone: bool,
     no_preemption: bool,
@@ -141,13 +143,14 @@ def explain(
     console: Console,
 ) -> int:
     """Write the explanation; exit code 1 if the workload is unschedulable."""
-    asked, engines, in_scope = parse(workload), options.configured_engines(), scope.predicate()
+    written = written_as_one(workload)
+    asked, engines, in_scope = parse(written), options.configured_engines(), scope.predicate()
     found = loading.load(sources, scope, decisions, console, assumed_load=hpa, what_if=what_if)
     from bayplan.reading.fleet import Fleet
     from bayplan.writing import explanations, versioned
 
     workloads = [*found.pending, *(record.workload for record in found.index.records.values())]
-    asked = with_namespace(asked, workload, workloads)
+    asked = with_namespace(asked, written, workloads)
 
     def is_included(one: Workload) -> bool:
         return in_scope(one) and asked.namespace in ("", one.namespace)
@@ -160,9 +163,11 @@ def explain(
         )
     else:  # only in a fleet can a workload be of any kind
         expected = f"expected KIND/NAME with a kind of {', '.join(_pod_suffixes())}, or NAMESPACE/NAME of a pod"
-        raise click.BadParameter(f"{expected}; got {workload!r}", param_hint="KIND/NAME")
+        raise click.BadParameter(f"{expected}; got {written!r}", param_hint="KIND/NAME")
     if output == "text":
-        console.answer(explanations.text(explained.explanation, current=explained.current, every=all_targets))
+        width = console.table_width
+        text = explanations.text(explained.explanation, current=explained.current, every=all_targets, width=width)
+        console.answer(text)
     else:
         document = explanations.document(explained.explanation, current=explained.current)
         console.answer(versioned.written(document, output))
@@ -170,13 +175,36 @@ def explain(
     return commands.exit_code(runs, exit_zero=exit_zero)
 
 
+def written_as_one(words: Sequence[str]) -> str:
+    """`KIND NAME` as `KIND/NAME`; raises a usage error for more than one workload."""
+    if len(words) > 2 or (len(words) == 2 and "/" in "".join(words)):
+        raise click.BadParameter(
+            f"expected one workload as KIND/NAME or KIND NAME, got {' '.join(words)!r}", param_hint="KIND/NAME"
+        )
+    return "/".join(words)
+
+
 def parse(text: str) -> ExplainRequest:
-    """`KIND/NAME` in kubectl's spelling; raises a usage error if the name is missing."""
+    """`KIND/NAME` in kubectl's spelling, `KIND.GROUP/NAME` too; raises a usage error if the name is missing."""
     kind, slash, name = text.rpartition("/")
-    if not name:
+    if not name or (slash and not kind):
         raise click.BadParameter(f"expected KIND/NAME, got {text!r}", param_hint="KIND/NAME")
+    kind = _without_group(kind)
     singular = kind.lower().removesuffix("s") if kind.lower() not in _short_names() else kind.lower()
     return ExplainRequest(_short_names().get(singular, singular) if slash else "pod", name)
+
+
+def _without_group(written: str) -> str:
+    """`deployment.apps` and `deployment.v1.apps` as `deployment`; a group that no such kind has is left as it is."""
+    from bayplan.wire import kinds
+
+    kind, _, rest = written.partition(".")
+    version, _, group = rest.partition(".")
+    for row in kinds.KINDS.values():
+        is_group = rest == row.group or (version, group) == (row.version, row.group)
+        if row.group and is_group and kind.lower() in (row.kind.lower(), row.plural, row.short_name):
+            return kind
+    return written
 
 
 def with_namespace(asked: ExplainRequest, text: str, workloads: Sequence[Workload]) -> ExplainRequest:

@@ -89,6 +89,10 @@ class Bayplan(click.Group):
             code = commands.EXIT_BROKEN_PIPE
         return sys.exit(code)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options of a command may also be before it, as in `kubectl bayplan --context test place`."""
+        return super().parse_args(ctx, _with_options_after_the_command(args))
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Summary, then examples."""
         super().format_help_text(ctx, formatter)
@@ -112,6 +116,36 @@ cli: Bayplan = click.version_option(bayplan.__version__, message="bayplan %(vers
     Bayplan("bayplan", help=SUMMARY, epilog=EPILOG, context_settings=SETTINGS)
 )
 cli.commands = LazyCommands()  # type: ignore[assignment]  # click reads it only
+
+
+def _with_options_after_the_command(args: list[str]) -> list[str]:
+    """The arguments with what is before the command moved behind it, if the command has these options."""
+    if not args or not args[0].startswith("-"):
+        return args
+    for position, word in enumerate(args):
+        command = cli.commands.get(word)
+        if command is not None and not isinstance(command, click.Group) and _are_options(args[:position], command):
+            return [word, *args[:position], *args[position + 1 :]]
+    return args
+
+
+def _are_options(words: Sequence[str], command: click.Command) -> bool:
+    """Whether the words are options of the command with their values, and nothing else."""
+    given = [param for param in command.params if isinstance(param, click.Option)]
+    takes_value = {name: not (one.is_flag or one.count) for one in given for name in (*one.opts, *one.secondary_opts)}
+    words = list(words)
+    while words:
+        word = words.pop(0)
+        name, equals, _ = word.partition("=")
+        if not word.startswith("--") and len(word) > 2:  # -fpath, -R and others in one word
+            name, equals = word[:2], word[2:]
+        if name not in takes_value:
+            return False
+        if takes_value[name] and not equals:
+            if not words:
+                return False
+            words.pop(0)
+    return True
 
 
 def main() -> None:

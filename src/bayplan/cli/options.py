@@ -40,6 +40,11 @@ class InputOptions(ConnectionOptions, frozen=True):
     state: tuple[str, ...]
 
     @property
+    def is_live(self) -> bool:
+        """Whether a live cluster is read; a kubectl plugin without files reads that of the current context."""
+        return self.names_cluster or (not self.filename and not self.state and _is_kubectl_plugin())
+
+    @property
     def has_state(self) -> bool:
         """Whether what runs is given apart from what is about to be applied."""
         return bool(self.state) or self.is_live
@@ -60,6 +65,12 @@ class InputOptions(ConnectionOptions, frozen=True):
             raise click.UsageError("give what runs either with --state or with --context, not both")
         if "-" in self.filename and "-" in self.state:
             raise click.UsageError("standard input can be read only once: give - to one of -f and --state")
+
+
+def _is_kubectl_plugin() -> bool:
+    """Whether the program was called as `kubectl bayplan`."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and (ctx.find_root().info_name or "").startswith("kubectl ")
 
 
 class FileOptions(msgspec.Struct, frozen=True):

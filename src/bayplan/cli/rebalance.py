@@ -50,7 +50,7 @@ class ApplyOptions(msgspec.Struct, frozen=True):
         if not self.apply:
             return
         self.settings()
-        if sources.filename or sources.state or not sources.is_live:
+        if sources.filename or sources.state or not sources.names_cluster:
             raise click.UsageError("--apply needs a live cluster and no files: use --context without -f")
         if self.yes:
             return

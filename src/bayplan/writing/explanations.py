@@ -1,13 +1,13 @@
 """
 An explanation as text and as a document.
 
-The text groups rejected targets by the rules that reject them, because there can be thousands. It does not know the
-rules.
+The text groups rejected targets by what rejects them, because there can be thousands: the rules, and in each domain the
+peers. For a terminal it is laid out to its width. It does not know the rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from bayplan.rules.rule import Failure
 from bayplan.writing import tables, versioned
 
 MAX_UNGROUPED_TARGETS = 20  # if more targets are rejected, they are grouped by reason
+MAX_GROUPS_OF_A_REASON = 6  # if there are more, only the first target is shown for all of them
 MAX_FEASIBLE_SHOWN = 10
 MAX_NAMES_SHOWN = 5
 _INDENT = "  "
@@ -30,14 +31,18 @@ class FailureLine(msgspec.Struct, frozen=True):
     failure: Failure
 
 
-def text(explanation: Explanation, *, current: str = "", every: bool = False) -> str:
-    """The result, the verdict on each target, and the changes that would help; `current` is where it runs now."""
+def text(explanation: Explanation, *, current: str = "", every: bool = False, width: int | None = None) -> str:
+    """
+    The result, the verdict on each target, and the changes that would help; `current` is where it runs now.
+
+    Lines are wrapped to `width` columns, and not at all if that is None.
+    """
     blocks = [
         [f"{explanation.workload} runs on {current}. If it were scheduled again:"] if current else [],
         [_headline(explanation)],
         _other_groups(explanation),
         _feasible([verdict for verdict in explanation.targets if verdict.fits], every=every),
-        _rejected([v for v in explanation.targets if not v.fits], every=every, noun=explanation.noun),
+        _rejected([v for v in explanation.targets if not v.fits], every=every, noun=explanation.noun, width=width),
     ]
     lines = [line for block in blocks for line in block]
     if explanation.fixes:
@@ -46,7 +51,28 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False) ->
             f"{_INDENT}- {fix.change}: fits on {tables.listed(fix.fits_on, MAX_NAMES_SHOWN)}"
             for fix in explanation.fixes
         ]
-    return "".join(f"{tables.printable(line)}\n" for line in lines)
+    printed = (tables.printable(line) for line in lines)
+    return "".join(f"{line}\n" for one in printed for line in _wrapped(one, width))
+
+
+def _wrapped(line: str, width: int | None) -> list[str]:
+    """The line in parts that are no wider than `width`; those after the first are indented like what they continue."""
+    if width is None or len(line) <= width:
+        return [line]
+    import textwrap
+
+    bare = line.lstrip()
+    # A detail follows the last gap of at least two spaces.
+    indent = line.rfind("  ") + 2 if "  " in bare else len(line) - len(bare) + len(_INDENT)
+    indent = min(indent, width // 3)
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=" " * indent,
+        drop_whitespace=True,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _headline(explanation: Explanation) -> str:
@@ -93,36 +119,81 @@ def _cluster(verdict: TargetVerdict) -> str:
     return f"fits  tier {verdict.tier}  score {verdict.score}  available {available}{share}"
 
 
-def _rejected(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str) -> Iterator[str]:
+def _rejected(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str, width: int | None = None) -> Iterator[str]:
     grouped = not every and len(verdicts) > MAX_UNGROUPED_TARGETS
-    lines = list(_grouped(verdicts) if grouped else _ungrouped(verdicts))
+    groups = _groups_of(verdicts) if grouped else [RejectedGroup((one,)) for one in verdicts]
+    lines = [line for group in groups for line in _lines(group)]
     name_width = max((len(line.name) for line in lines), default=0)
     rule_width = max((len(line.failure.rule) for line in lines), default=0)
+    # Beside long names there is no room for details at a terminal: names get lines of their own.
+    if width is not None and name_width + rule_width > width // 2:
+        name_width = len(_INDENT)
     for line in lines:
-        head = f"{_INDENT}{line.name.ljust(name_width)}  {line.failure.rule.ljust(rule_width)}  "
+        name = line.name
+        if len(name) > name_width:
+            yield f"{_INDENT}{name}"
+            name = ""
+        head = f"{_INDENT}{name.ljust(name_width)}  {line.failure.rule.ljust(rule_width)}  "
         yield head + (line.failure.detail or line.failure.reason)
         for further in _evidence(line.failure, every=every):
             yield " " * len(head) + further
-    if grouped:
-        yield f"{_INDENT}(each line shows the first {noun} of its group; --all shows every {noun})"
+    if any(not group.is_uniform for group in groups):
+        yield f"{_INDENT}(a line with 'such as' shows the first {noun} of its group; --all shows every {noun})"
+    elif grouped and len(groups) < len(verdicts):
+        yield f"{_INDENT}(--all shows every {noun})"
 
 
-def _ungrouped(verdicts: Iterable[TargetVerdict]) -> Iterator[FailureLine]:
+class RejectedGroup(msgspec.Struct, frozen=True):
+    """Targets that the same rules reject; `is_uniform` if for the same peers, domains and details too."""
+
+    members: tuple[TargetVerdict, ...]
+    is_uniform: bool = True
+
+    @property
+    def label(self) -> str:
+        first, n_more = self.members[0].name, len(self.members) - 1
+        if not n_more:
+            return first
+        return f"{first} and {n_more} more" if self.is_uniform else f"{n_more + 1} such as {first}"
+
+
+def _groups_of(verdicts: Sequence[TargetVerdict]) -> list[RejectedGroup]:
+    """The largest group first; what differs from target to target is one group, so that it does not hide the rest."""
+    by_reason: dict[tuple[tuple[str, str], ...], dict[tuple[Failure, ...], list[TargetVerdict]]] = {}
     for verdict in verdicts:
-        for position, failure in enumerate(verdict.failures):
-            yield FailureLine("" if position else verdict.name, failure)
+        reasons = tuple((f.rule, f.reason) for f in verdict.failures)
+        by_reason.setdefault(reasons, {}).setdefault(tuple(verdict.failures), []).append(verdict)
+    groups: list[RejectedGroup] = []
+    for uniform in by_reason.values():
+        if len(uniform) <= MAX_GROUPS_OF_A_REASON:
+            groups += [RejectedGroup(tuple(members)) for members in uniform.values()]
+        else:
+            groups.append(RejectedGroup(tuple(one for members in uniform.values() for one in members), False))
+    return sorted(groups, key=lambda group: -len(group.members))
 
 
-def _grouped(verdicts: Sequence[TargetVerdict]) -> Iterator[FailureLine]:
-    """The failures of the first target of each group, the largest group first."""
-    groups: dict[tuple[tuple[str, str], ...], list[TargetVerdict]] = {}
-    for verdict in verdicts:
-        groups.setdefault(tuple((f.rule, f.reason) for f in verdict.failures), []).append(verdict)
-    for members in sorted(groups.values(), key=len, reverse=True):
-        first = members[0]
-        name = first.name if len(members) == 1 else f"{first.name} and {len(members) - 1} more"
-        for position, failure in enumerate(first.failures):
-            yield FailureLine("" if position else name, failure)
+def _lines(group: RejectedGroup) -> Iterator[FailureLine]:
+    """The failures of the first target, those in both directions between the same peers on one line."""
+    merged: list[Failure] = []
+    for failure in group.members[0].failures:
+        both = _in_both_directions(merged[-1], failure) if merged else None
+        if both is None:
+            merged.append(failure)
+        else:
+            merged[-1] = both
+    for position, failure in enumerate(merged):
+        yield FailureLine("" if position else group.label, failure)
+
+
+def _in_both_directions(first: Failure, second: Failure) -> Failure | None:
+    """One failure for two whose details begin with the same peers in the same domain; None for any others."""
+    if not first.peers or (first.rule, first.peers, first.domain) != (second.rule, second.peers, second.domain):
+        return None
+    start, middle, _ = second.detail.partition(f" in {first.domain} ")
+    subject = f"{start}{middle}"
+    if first.reason == second.reason or not middle or not first.detail.startswith(subject):
+        return None
+    return msgspec.structs.replace(first, detail=f"{first.detail}, and {second.detail.removeprefix(subject)}")
 
 
 def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:

@@ -12,6 +12,7 @@ from bayplan.writing import rollouts, tables, versioned
 from bayplan.writing.tables import Table
 
 if TYPE_CHECKING:
+    from bayplan.model.workloads import Workload
     from bayplan.placing.place_cluster import ClusterPlacement
 
 _UNSCHEDULABLE_STYLE = "red"
@@ -103,11 +104,17 @@ def table(placements: Sequence[PodPlacement], *, wide: bool = False, heading: st
     rows = []
     for placement in placements:
         workload, target = placement.workload, placement.target
-        middle = (str(workload.priority), str(placement.total) if target else "") if wide else ()
+        middle = (owner_of(workload), str(workload.priority), str(placement.total) if target else "") if wide else ()
         rows.append((workload.namespace, workload.name, target, *middle, message_of(placement) or "-"))
-    middle = ("PRIORITY", "SCORE") if wide else ()
+    middle = ("OWNER", "PRIORITY", "SCORE") if wide else ()
     styles = ["" if placement.target else _UNSCHEDULABLE_STYLE for placement in placements]
     return Table(("NAMESPACE", heading, "NODE", *middle, "MESSAGE"), rows, styles)
+
+
+def owner_of(workload: Workload) -> str:
+    """The controller of a pod as `kind/name`, empty for a bare pod."""
+    controller = workload.controller
+    return f"{controller.kind.lower()}/{controller.name}" if controller is not None else ""
 
 
 def message_of(placement: PodPlacement) -> str:
@@ -146,6 +153,7 @@ def _item(placement: PodPlacement, explanation: dict[str, Any] | None) -> dict[s
     item: dict[str, Any] = {
         "namespace": workload.namespace,
         "name": workload.name,
+        "owner": owner_of(workload),
         "target": placement.target,
         "priority": workload.priority,
         "score": placement.total if placement.target else None,
