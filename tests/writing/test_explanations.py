@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from bayplan.explaining.explanation import Explanation, TargetVerdict
@@ -155,6 +156,13 @@ def test_both_directions_between_two_pods_are_one_line():
     both = [anti_affinity("zone=a", "shop/web-1"), anti_affinity("zone=a", "shop/web-1", existing=True)]
     lines = explanations.text(unschedulable(TargetVerdict("a1", False, failures=both))).splitlines()
     assert lines[1:] == ["  a1  pod-affinity  shop/web-1 in zone=a matches app=web, and has anti-affinity to app=web"]
+
+
+def test_the_second_direction_names_its_term_if_it_is_another():
+    second = msgspec.structs.replace(anti_affinity("zone=a", "shop/web-1", existing=True), term="spec.x[1]")
+    both = [anti_affinity("zone=a", "shop/web-1"), second]
+    lines = explanations.text(unschedulable(TargetVerdict("a1", False, failures=both))).splitlines()
+    assert lines[1].endswith("matches app=web, and has anti-affinity to app=web by spec.x[1]")
 
 
 def test_different_peers_keep_lines_of_their_own():

@@ -193,7 +193,8 @@ def _in_both_directions(first: Failure, second: Failure) -> Failure | None:
     subject = f"{start}{middle}"
     if first.reason == second.reason or not middle or not first.detail.startswith(subject):
         return None
-    return msgspec.structs.replace(first, detail=f"{first.detail}, and {second.detail.removeprefix(subject)}")
+    path = f" by {second.term}" if second.term != first.term else ""
+    return msgspec.structs.replace(first, detail=f"{first.detail}, and {second.detail.removeprefix(subject)}{path}")
 
 
 def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:
