@@ -51,6 +51,13 @@ def test_engine_answers_shrinkable_questions_as_the_reference_implementation(sco
     assert whole(fleet_engine_answer(question)) == whole(reference_implementation.answer(question))
 
 
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS)
+def test_engine_divides_replicas_over_many_equal_clusters_as_the_reference_implementation(seed):
+    question = strategies.large_fleet(strategies.Dice(random.Random(seed).randrange))
+    assert whole(fleet_engine_answer(question)) == whole(reference_implementation.answer(question))
+
+
 @in_every_scope
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)

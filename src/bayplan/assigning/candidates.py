@@ -114,6 +114,11 @@ class Candidates(Sequence[ClusterCandidate]):
         return [targets.at(slot).name for slot in self.rows.slots.tolist()]
 
     @property
+    def amounts(self) -> list[tuple[str, int]]:
+        """(name, allocatable replicas) of each candidate."""
+        return list(zip(self.names, self.rows.allocatable.tolist(), strict=True))
+
+    @property
     def name_order(self) -> NDArray[np.int64]:
         """The position of each candidate's name among all names."""
         return self._targets.name_order[self.rows.slots]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.assigning import go_sort
 from bayplan.assigning.candidates import Candidates, Unassignable, Unschedulable
 from bayplan.assigning.go_numbers import MAX_INT32, int32, sum_int32
 from bayplan.indexing.placement_index import PlacementIndex
@@ -72,7 +73,8 @@ def _by_strategy(binding: Binding, candidates: Candidates, replicas: int, index:
 
 def _by_weight(binding: Binding, candidates: Candidates, replicas: int, index: PlacementIndex) -> Shares:
     """The weight of a cluster is the largest of the rules that match it. The previous result does not matter."""
-    rules = [rule for rule in binding.placement.division.weights or () if rule[1] > 0]
+    # Weights that are equal as floats are equal, as votes are.
+    rules = [(one, int(float(weight))) for one, weight in binding.placement.division.weights or () if weight > 0]
     weights = [1, *sorted({weight for _, weight in rules})]
     level = np.zeros(len(candidates), np.int64)
     for affinity, weight in sorted(rules, key=lambda rule: rule[1]):
@@ -103,7 +105,8 @@ def _by_capacity(binding: Binding, candidates: Candidates, replicas: int) -> Sha
         return _scale("failed to do fresh scale", binding, replicas, candidates.with_allocatable(amounts), [])
     assigned = sum_int32(number for _, number in previous)
     if assigned > replicas:  # scale down in proportion to the previous result, whatever the capacity
-        return _added(binding, replicas, sorted(previous, key=lambda share: -share[1]), [])
+        order = go_sort.descending_order([number for _, number in previous])
+        return _added(binding, replicas, [previous[place] for place in order], [])
     if assigned < replicas:
         return _scale("failed to scale up", binding, replicas - assigned, candidates, previous)
     return previous
@@ -111,12 +114,14 @@ def _by_capacity(binding: Binding, candidates: Candidates, replicas: int) -> Sha
 
 def _scale(step: str, binding: Binding, number: int, offered: Candidates, previous: Shares) -> Shares:
     """`number` more replicas by the allocatable ones, on top of the previous result."""
-    offered = offered.by_allocatable
-    total = int32(int(offered.cumulative_allocatable[-1]))
+    ordered = offered.by_allocatable
+    total = int32(int(ordered.cumulative_allocatable[-1]))
     if total < number:
         raise Unschedulable(f"{step}: Clusters available replicas {total} are not enough to schedule.")
-    eligible = offered.only(_eligible(binding, number, offered, previous))
-    amounts = list(zip(eligible.names, eligible.rows.allocatable.tolist(), strict=True))
+    amounts = ordered.only(_eligible(binding, number, ordered, previous)).amounts
+    # Where equal clusters are in another order in Karmada's list, that matters only if some of them get replicas.
+    if ordered is not offered and _divides_equals(binding, number, amounts, previous):
+        amounts = offered.only(np.array(go_sort.descending_order(offered.rows.allocatable.tolist()))).amounts
     return _added(binding, number, amounts, previous)
 
 
@@ -128,7 +133,10 @@ def _eligible(binding: Binding, number: int, offered: Candidates, previous: Shar
         return _largest_claims(offered.rows.allocatable, offered.name_order, number, binding.uid)
     enough = int(np.searchsorted(offered.cumulative_allocatable, number)) + 1
     in_use = [place for name, _ in previous if (place := offered.place_of(name)) is not None]
-    return np.array(sorted({*in_use, *range(enough)}), np.intp) if in_use else slice(enough)
+    if not in_use:
+        return slice(enough + 1)
+    beyond = min(enough + len(in_use) + 1, len(offered))  # one more that is not in use
+    return np.array(sorted({*in_use, *range(beyond)}), np.intp)
 
 
 def _added(binding: Binding, number: int, amounts: Shares, previous: Shares) -> Shares:
@@ -143,16 +151,34 @@ def _added(binding: Binding, number: int, amounts: Shares, previous: Shares) -> 
     return result + list(before.items())
 
 
+def _divides_equals(binding: Binding, number: int, amounts: Shares, previous: Shares) -> bool:
+    """Whether the fewest clusters that take `number` replicas are some of those with equal amounts."""
+    if binding.placement.division.strategy != AGGREGATED:
+        return False
+    in_use, others = _by_use(amounts, previous)
+    length = _length_needed(number, in_use + others)
+    listed = in_use + others if length > len(in_use) else in_use
+    return length < len(listed) and listed[length - 1][1] == listed[length][1]
+
+
 def _fewest_clusters(number: int, amounts: Shares, previous: Shares) -> Shares:
     """The shortest run of clusters that takes `number` replicas, those in use first."""
-    in_use = {name for name, replicas in previous if replicas > 0}
-    amounts = [one for one in amounts if one[0] in in_use] + [one for one in amounts if one[0] not in in_use]
+    in_use, others = _by_use(amounts, previous)
+    return (in_use + others)[: _length_needed(number, in_use + others)]
+
+
+def _by_use(amounts: Shares, previous: Shares) -> tuple[Shares, Shares]:
+    names = {name for name, replicas in previous if replicas > 0}
+    return [one for one in amounts if one[0] in names], [one for one in amounts if one[0] not in names]
+
+
+def _length_needed(number: int, amounts: Shares) -> int:
     total = 0
     for length, (_, free) in enumerate(amounts, 1):
         total = int32(total + free)
         if total >= number:
-            return amounts[:length]
-    return amounts
+            return length
+    return len(amounts)
 
 
 def _largest_claims(claims: NDArray[np.int64], names: NDArray[np.int64], seats: int, uid: str) -> NDArray[np.intp]:
@@ -182,8 +208,9 @@ def webster_seats(number: int, votes: Mapping[str, int], uid: str) -> dict[str, 
     """
     Seats by name. Of equal claims fewer seats win, then the name, in the direction that the template's uid gives.
 
-    Claims are compared as floats, like Karmada's: claims that round to the same float are equal.
+    Votes are floats before they are divided, like Karmada's: claims that round to the same float are equal.
     """
+    votes = {name: int(float(vote)) for name, vote in votes.items()}
     won = dict.fromkeys(votes, 0)
     if not votes or number <= 0:
         return won

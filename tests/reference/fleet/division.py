@@ -4,6 +4,7 @@ Replicas for the clusters that were selected, by one of the four strategies; and
 `candidates` are in the order of the selection. Results are lists of (name, replicas) without zeros.
 """
 
+from bayplan.assigning import go_sort
 from reference.fleet import cluster_affinity, webster
 from reference.fleet.failures import Failure, SchedulerError, Unschedulable
 from reference.fleet.go_numbers import int32, sum_int32
@@ -102,7 +103,7 @@ def wrapped(step, binding, number, room, previous):
 
 def share_out(binding, number, room, previous):
     """`number` more replicas by the available capacity, on top of the previous result."""
-    room = sorted(room, key=lambda entry: -entry[1])  # stable: clusters of equal capacity keep their order
+    room = [room[place] for place in go_sort.descending_order([free for _, free in room])]  # equal to Go's: a test
     total = sum_int32(free for _, free in room)
     if total < number:
         raise Unschedulable(f"Clusters available replicas {total} are not enough to schedule.")

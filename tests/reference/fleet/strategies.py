@@ -64,6 +64,46 @@ def question(dice, presets=("upstream", "design"), additions=True, most_clusters
     return drawn
 
 
+def large_fleet(dice):
+    """
+    Aggregated replicas over more clusters than Go sorts in a stable way, scaled up, down or again from the start.
+
+    Capacities are few, so that many clusters are equal. Of what karmada-scheduler knows, nothing else is drawn.
+    """
+    names = [f"m{i:02}" for i in range(dice.number(13, 60))]
+    binding = pending(dice, "new", names, calm=True)
+    pods = dice.pick(((1, 2), (1, 2, 3), (3,), (0, 5, 9), tuple(range(1, 12))))
+    clusters = [cluster(dice, name, calm=True) for name in names]
+    for each in clusters:
+        each["status"]["resourceSummary"] = {"allocatable": {"pods": str(dice.pick(pods))}}
+        each["spec"].pop("resourceModels", None)
+    in_use = dice.some(names, 0, len(names)) if dice.often(2) else dice.some(names, 0, 4)
+    shares = [{"name": name, "replicas": dice.pick(pods)} for name in in_use]
+    binding["spec"] = {
+        "resource": reference("apps/v1", "Deployment", "default", "new", uid=f"uid-{dice.number(0, 3)}"),
+        "replicas": dice.number(1, sum(each["replicas"] for each in shares) + dice.pick((1, 10, 40))),
+        "clusters": shares,
+        "placement": {
+            "clusterAffinity": {},
+            "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
+        },
+    }
+    binding["status"] = {}
+    if dice.rarely(5):
+        binding["spec"]["rescheduleTriggeredAt"] = "2026-01-02T00:00:00Z"
+        binding["status"]["lastScheduledTime"] = "2026-01-01T00:00:00Z"
+    if dice.rarely(4):
+        limits = {"spreadByField": "cluster", "minGroups": 1, "maxGroups": dice.number(13, 60)}
+        binding["spec"]["placement"]["spreadConstraints"] = [limits]
+    if dice.rarely(4):
+        first, *others = (names[i::3] for i in range(3))
+        tiers = [{"affinityName": f"tier{i}", "clusterNames": tier} for i, tier in enumerate(others)]
+        del binding["spec"]["placement"]["clusterAffinity"]
+        term = {"affinityName": "only", "clusterNames": first, "overflowAffinities": tiers}
+        binding["spec"]["placement"]["clusterAffinities"] = [term]
+    return {"name": "large", "clusters": clusters, "bindings": [], "binding": binding, "resources": [], "options": {}}
+
+
 # Clusters
 
 

@@ -15,7 +15,7 @@ def seats(number, votes, uid):
 
 def ahead(one, other, won, votes, uid):
     """Of equal claims fewer seats win, then the name, in the direction that the template's uid gives."""
-    claim, rival = votes[one] / (2 * won[one] + 1), votes[other] / (2 * won[other] + 1)
+    claim, rival = float(votes[one]) / (2 * won[one] + 1), float(votes[other]) / (2 * won[other] + 1)
     if claim != rival:
         return claim > rival
     if won[one] != won[other]:
