@@ -72,10 +72,13 @@ class Bayplan(click.Group):
     ) -> Any:
         """Run the command that the arguments name. An exception that is not ours is a bug and passes through."""
         var = complete_var or f"_{commands.PREFIX}_COMPLETE"
+        given = list(sys.argv[1:] if args is None else args)
+        if given and given[0].startswith("-"):
+            given = _with_options_after_the_command(given)
         if not standalone_mode:
-            return super().main(args, prog_name, var, standalone_mode=False, **extra)
+            return super().main(given, prog_name, var, standalone_mode=False, **extra)
         try:
-            code = super().main(args, prog_name, var, standalone_mode=False, **extra)
+            code = super().main(given, prog_name, var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except click.Abort:
             code = commands.EXIT_INTERRUPTED
@@ -88,10 +91,6 @@ class Bayplan(click.Group):
         except ClosedPipeError:
             code = commands.EXIT_BROKEN_PIPE
         return sys.exit(code)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Options of a command may also be before it, as in `kubectl bayplan --context test place`."""
-        return super().parse_args(ctx, _with_options_after_the_command(args))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Summary, then examples."""
@@ -119,9 +118,11 @@ cli.commands = LazyCommands()  # type: ignore[assignment]  # click reads it only
 
 
 def _with_options_after_the_command(args: list[str]) -> list[str]:
-    """The arguments with what is before the command moved behind it, if the command has these options."""
-    if not args or not args[0].startswith("-"):
-        return args
+    """
+    The arguments with what is before the command moved behind it, if the command has these options.
+
+    So `kubectl bayplan --context test place` is `kubectl bayplan place --context test`.
+    """
     for position, word in enumerate(args):
         command = cli.commands.get(word)
         if command is not None and not isinstance(command, click.Group) and _are_options(args[:position], command):

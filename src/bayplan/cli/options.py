@@ -42,7 +42,9 @@ class InputOptions(ConnectionOptions, frozen=True):
     @property
     def is_live(self) -> bool:
         """Whether a live cluster is read; a kubectl plugin without files reads that of the current context."""
-        return self.names_cluster or (not self.filename and not self.state and _is_kubectl_plugin())
+        if self.filename or self.state:
+            return bool(self.context or self.kubeconfig or self.server)
+        return self.names_cluster or _is_kubectl_plugin()
 
     @property
     def has_state(self) -> bool:

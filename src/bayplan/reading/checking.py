@@ -11,16 +11,19 @@ from __future__ import annotations
 import functools
 import pkgutil
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bayplan.errors import Fault
-from bayplan.model.kubernetes_versions import V1_37, KubernetesVersion
 from bayplan.reading import json_documents
 from bayplan.reading.documents import Document
 from bayplan.validating import structure, structure_faults
 from bayplan.validating.structure import Problem
 from bayplan.wire.pods import OWN_TERM_FIELDS
+
+if TYPE_CHECKING:
+    from bayplan.model.kubernetes_versions import KubernetesVersion
 
 _TABLES = ("field_table.json", "karmada_field_table.json")
 _TERM_LISTS = {
@@ -110,6 +113,8 @@ def check(document: Document, *, types_only: bool = False) -> list[Fault]:
 
 def later_fields(document: Document, version: KubernetesVersion) -> list[Fault]:
     """The fields that an API server of this version does not know, and one of a later version does."""
+    from bayplan.model.kubernetes_versions import V1_37  # only `validate` needs it
+
     if version >= V1_37:
         return []
     root, kind = document.plain(), document.kind
@@ -119,7 +124,7 @@ def later_fields(document: Document, version: KubernetesVersion) -> list[Fault]:
             for f in structure.walk(root, table.get(kind, structure.ANYTHING))
             if f.problem is Problem.UNKNOWN_FIELD
         }
-        for table in (shapes(version), shapes())
+        for table in (shapes(with_later_fields=False), shapes())
     ]
     message = f"{structure_faults.UNKNOWN_FIELD_PREFIX}: it is new in Kubernetes {V1_37}"
     return [document.fault(message, path) for path in sorted(unknown[0] - unknown[1])]
@@ -132,9 +137,9 @@ def has_right_types(root: object, kind: str) -> bool:
 
 
 @functools.cache
-def shapes(version: KubernetesVersion = V1_37) -> Mapping[str, structure.Shape]:
+def shapes(*, with_later_fields: bool = True) -> Mapping[str, structure.Shape]:
     """The shapes of all types in the tables, by name; a type that the tables lack is not checked."""
-    table = field_table() if version >= V1_37 else _without_later_fields()
+    table = field_table() if with_later_fields else _without_later_fields()
     records = {name: structure.Record({}, closed=True) for name in table}
 
     def shape(type_name: str) -> structure.Shape:
