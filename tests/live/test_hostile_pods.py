@@ -49,3 +49,23 @@ async def test_without_a_limit_such_a_pod_is_placed_and_others_too(kube_server, 
     await admin.create_pod("beside", namespace, scheduler="bayplan")
     for name in (f"hostile-{kind}", "beside"):
         await wait_for(lambda name=name: admin.node_of(name, namespace))
+
+
+async def test_changes_of_a_large_pod_that_runs_are_seen_and_hold_up_nobody(kube_server, admin, namespace):
+    await admin.create_nodes(2)
+    bayplan_running.process(kube_server)
+    before = await lease_of(admin)
+    labels = {"labels": {"app": "a"}}
+    spec = hostile_pods.SPECS["anti-affinity"](2000)
+    await admin.create_pod("large", namespace, scheduler="bayplan", meta=labels, nodeName="node-0", **spec)
+    for i in range(20):
+        await admin.patch("pods", "large", {"metadata": {"labels": {"round": f"r{i}"}}}, namespace)
+    await admin.patch("pods", "large", {"metadata": {"labels": {"app": "b"}}}, namespace)
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "b"}}}
+    near = {"podAffinity": {hostile_pods.REQUIRED: [term]}}
+    await admin.create_pod("beside", namespace, scheduler="bayplan")
+    await admin.create_pod("near", namespace, scheduler="bayplan", affinity=near)
+    await wait_for(lambda: admin.node_of("beside", namespace))
+    assert await wait_for(lambda: admin.node_of("near", namespace)) == "node-0"
+    after = await lease_of(admin)
+    assert after["leaseTransitions"] == before["leaseTransitions"]

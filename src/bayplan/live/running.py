@@ -25,7 +25,7 @@ from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.election_thread import ElectionThread
 from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.leader_election import LeaderElector
-from bayplan.kube_api.reflector import Reflector
+from bayplan.kube_api.reflector import Handler, Reflector
 from bayplan.kube_api.resources import PODS
 from bayplan.live import event_loop, explain_endpoint, serving
 from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
@@ -40,6 +40,7 @@ from bayplan.serving.server_thread import ServerThread
 from bayplan.watching import resources
 from bayplan.watching.background_tasks import BackgroundTasks, wait_for_any
 from bayplan.watching.cluster_state import ClusterState
+from bayplan.watching.large_changes import PacedPodHandler
 from bayplan.watching.resources import ResourceHandler, WatchedResource
 from bayplan.wire.pods import Pod
 from bayplan.writing.recordings import Recorder
@@ -192,6 +193,7 @@ class RunningScheduler:
                     background_tasks.start(reflector.run())
                 await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
         background_tasks.start(event_loop.collect_periodically())
+        background_tasks.start(self._pods.run())
         self.synced = True
         facts = {"nodes": len(index.slots), "pods": len(index.records), "pending": len(queue)}
         log.info("synced", extra={**facts, "seconds": round(time.monotonic() - began, 2)})
@@ -199,7 +201,9 @@ class RunningScheduler:
     def _reflector(self, watched: WatchedResource) -> Reflector[Any]:
         undecodable = self._parts.metrics.undecodable_objects
         on_change = self._parts.change_handler(watched.resource)
-        handler = ResourceHandler(watched, on_change, lambda name: undecodable.labels(name).inc())
+        handler: Handler[Any] = ResourceHandler(watched, on_change, lambda name: undecodable.labels(name).inc())
+        if watched.resource == PODS:
+            handler = self._pods = PacedPodHandler(handler, self.state.size_of_large_change)
         return Reflector(
             self._connection, watched.resource, watched.item_type, handler, watched.selection, on_trouble=log.warning
         )
