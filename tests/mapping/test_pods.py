@@ -245,3 +245,25 @@ def test_labels_distinguish_pods_whose_annotation_reads_them():
         for job in "12"
     )
     assert one != other
+
+
+def test_the_statuses_of_many_containers_are_each_read_once():
+    """A pod of a megabyte has thousands of containers, and each of them a status."""
+
+    class Name(str):
+        __slots__ = ()
+        n_compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Name.n_compared += 1
+            return str.__eq__(self, other)
+
+    n = 300
+    containers = [{"name": f"c{i}", "resources": {"requests": {"cpu": "1"}}} for i in range(n)]
+    statuses = [{"name": f"c{i}", "allocatedResources": {"cpu": "2"}} for i in range(n)]
+    pod = msgspec.convert({"spec": {"containers": containers}, "status": {"containerStatuses": statuses}}, Pod)
+    for status in pod.status.container_statuses:
+        status.name = Name(status.name)
+    assert dict(pods.requests_of(pod).amounts)["cpu"] == 2000 * n
+    assert Name.n_compared <= 10 * n

@@ -364,12 +364,12 @@ def _total(pod: Pod, assumed: ResourceAmounts, pod_level: ResourceAmounts) -> Re
 
     Containers run together; init containers one by one, while the restartable ones before them keep running.
     """
-    status = pod.status
-    running = _added(_container(c, status.container_statuses, assumed) for c in pod.spec.containers or ())
+    statuses, init_statuses = _by_name(pod.status.container_statuses), _by_name(pod.status.init_container_statuses)
+    running = _added(_container(c, statuses, assumed) for c in pod.spec.containers or ())
     sidecars: ResourceAmounts = {}
     peak: ResourceAmounts = {}
     for container in pod.spec.init_containers or ():
-        requested = _container(container, status.init_container_statuses, assumed)
+        requested = _container(container, init_statuses, assumed)
         if container.restart_policy == "Always":
             running = _added((running, requested))
             sidecars = _added((sidecars, requested))
@@ -380,14 +380,20 @@ def _total(pod: Pod, assumed: ResourceAmounts, pod_level: ResourceAmounts) -> Re
     return _added((total, _parsed(pod.spec.overhead))) if pod.spec.overhead else total
 
 
+def _by_name(statuses: list[ContainerStatus] | None) -> Mapping[str, list[ContainerStatus]]:
+    found: dict[str, list[ContainerStatus]] = {}
+    for status in statuses or ():
+        found.setdefault(status.name, []).append(status)
+    return found
+
+
 def _container(
-    container: Container, statuses: list[ContainerStatus] | None, assumed: ResourceAmounts
+    container: Container, statuses: Mapping[str, list[ContainerStatus]], assumed: ResourceAmounts
 ) -> ResourceAmounts:
     requested = {**assumed, **_parsed(container.resources.requests if container.resources else None)}
-    for status in statuses or ():
-        if status.name == container.name:  # resized in place: the node must hold the larger amount
-            requested = _larger(requested, _parsed(status.allocated_resources))
-            requested = _larger(requested, _parsed(status.resources.requests if status.resources else None))
+    for status in statuses.get(container.name, ()):  # resized in place: the node must hold the larger amount
+        requested = _larger(requested, _parsed(status.allocated_resources))
+        requested = _larger(requested, _parsed(status.resources.requests if status.resources else None))
     return requested
 
 
