@@ -1,0 +1,170 @@
+"""Manifests as charts and kustomizations render them: `validate` rejects exactly those that the API server rejects."""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from bayplan.cli import main
+from bayplan.wire import kinds
+
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  labels: &labels {app.kubernetes.io/name: web, app.kubernetes.io/managed-by: Helm, helm.sh/chart: web-1.2.3}
+  annotations: {meta.helm.sh/release-name: web, checksum/config: abc}
+spec:
+  replicas: 3
+  revisionHistoryLimit: 5
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 25%, maxUnavailable: 0}}
+  selector: {matchLabels: {app.kubernetes.io/name: web}}
+  template:
+    metadata: {labels: *labels}
+    spec:
+      serviceAccountName: web
+      securityContext: {runAsNonRoot: true, fsGroup: 1000, seccompProfile: {type: RuntimeDefault}}
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway,
+         labelSelector: {matchLabels: {app.kubernetes.io/name: web}}}
+      containers:
+      - name: web
+        image: example.com/web:1.2.3
+        ports: [{name: http, containerPort: 8080}]
+        readinessProbe: {httpGet: {path: /ready, port: http}}
+        resources: {requests: {cpu: 100m, memory: 128Mi}, limits: {memory: 256Mi}}
+        envFrom: [{configMapRef: {name: web}}]
+        volumeMounts: [{name: tmp, mountPath: /tmp}]
+      volumes: [{name: tmp, emptyDir: {}}]
+"""
+QUEUE = """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: queue}
+spec:
+  serviceName: queue-headless
+  replicas: 3
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: queue}}
+  template:
+    metadata: {labels: {app: queue}}
+    spec:
+      affinity:
+        podAntiAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+          - weight: 100
+            podAffinityTerm: {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: queue}}}
+      initContainers: [{name: init, image: i, command: [sh, -c, "true"]}]
+      containers: [{name: queue, image: q, volumeMounts: [{name: data, mountPath: /data}]}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+CRON = """\
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  schedule: "5 3 * * *"
+  timeZone: Europe/Berlin
+  concurrencyPolicy: Forbid
+  jobTemplate:
+    spec:
+      backoffLimit: 2
+      template: {spec: {restartPolicy: OnFailure, containers: [{name: c, image: i}]}}
+"""
+AGENT = """\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 10%}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      hostNetwork: true
+      tolerations: [{operator: Exists}]
+      containers: [{name: a, image: a, securityContext: {privileged: true}}]
+      volumes: [{name: run, hostPath: {path: /run, type: Directory}}]
+"""
+BUDGET = """\
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app.kubernetes.io/name: web}}}
+"""
+SCALER = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 9
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}]
+"""
+# What people get wrong: a manifest, what is replaced in it, and by what.
+EDITS = [
+    *((one, "", "") for one in (WEB, QUEUE, CRON, AGENT, BUDGET, SCALER)),
+    (WEB, "apps/v1\n", "apps/v1beta1\n"),
+    (WEB, "apps/v1\n", "extensions/v1beta1\n"),
+    (WEB, "kind: Deployment", "kind: Deploymnet"),
+    (WEB, "replicas: 3", "replicas: -1"),
+    (WEB, "replicas: 3", 'replicas: "3"'),
+    (WEB, "maxSurge: 25%", "maxSurge: 0"),
+    (WEB, "maxSkew: 1", "maxSkew: 0"),
+    (WEB, "port: http", "port: nowhere-to-be-found-port"),
+    (WEB, "readinessProbe", "readynessProbe"),
+    (WEB, "memory: 128Mi", "memory: 512Mi"),
+    (WEB, "memory: 128Mi", "memory: 128Megs"),
+    (WEB, "mountPath: /tmp", "mountPath: /tmp, bindMountOptions: [x]"),
+    (WEB, "name: tmp, emptyDir", "name: temp, emptyDir"),
+    (WEB, "matchLabels: {app.kubernetes.io/name: web}}\n  template", "matchLabels: {app: other}}\n  template"),
+    (WEB, "      serviceAccountName: web", "      evictionResponders: []\n      serviceAccountName: web"),
+    (QUEUE, "weight: 100", "weight: 101"),
+    (QUEUE, "Parallel", "Serial"),
+    (QUEUE, "topologyKey: kubernetes.io/hostname, ", ""),
+    (QUEUE, "ReadWriteOnce", "ReadWriteTwice"),
+    (CRON, "batch/v1\n", "batch/v1beta1\n"),
+    (CRON, "OnFailure", "Always"),
+    (CRON, "5 3 * * *", "65 3 * * *"),
+    (CRON, "Europe/Berlin", "Mars/Olympus"),
+    (AGENT, "operator: Exists", "operator: Exist"),
+    (AGENT, "path: /run", "path: ../run"),
+    (BUDGET, "policy/v1\n", "policy/v1beta1\n"),
+    (BUDGET, "maxUnavailable: 1", "maxUnavailable: 1, minAvailable: 1"),
+    (SCALER, "autoscaling/v2\n", "autoscaling/v2beta2\n"),
+    (SCALER, "minReplicas: 2", "minReplicas: 20"),
+]  # fmt: skip
+
+
+def is_rejected(server, obj):
+    """Whether a strict dry run on the API server fails."""
+    group = obj["apiVersion"]
+    plural = next((row.plural for row in kinds.KINDS.values() if row.kind == obj["kind"]), obj["kind"].lower())
+    path = f"/{'apis' if '/' in group else 'api'}/{group}/namespaces/default/{plural}?dryRun=All&fieldValidation=Strict"
+    headers = {"Authorization": f"Bearer {server.token()}", "Content-Type": "application/json"}
+    request = urllib.request.Request(server.url + path, json.dumps(obj).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=server.ca_file)):
+            return False
+    except urllib.error.HTTPError as error:
+        if error.code not in (400, 404, 422):
+            raise
+        return True
+
+
+@pytest.mark.parametrize("number", range(len(EDITS)))
+def test_validate_rejects_what_the_api_server_rejects(number, kube_server, tmp_path):
+    text, old, new = EDITS[number]
+    assert old in text
+    edited = text.replace(old, new, 1) if old else text
+    (tmp_path / "manifest.yaml").write_text(edited)
+    result = CliRunner().invoke(main.cli, ["validate", "-f", str(tmp_path)])
+    assert result.exit_code == is_rejected(kube_server, yaml.safe_load(edited)), result.output
