@@ -364,7 +364,9 @@ def _total(pod: Pod, assumed: ResourceAmounts, pod_level: ResourceAmounts) -> Re
 
     Containers run together; init containers one by one, while the restartable ones before them keep running.
     """
-    statuses, init_statuses = _by_name(pod.status.container_statuses), _by_name(pod.status.init_container_statuses)
+    status = pod.status
+    statuses = _by_name(status.container_statuses) if status.container_statuses else {}
+    init_statuses = _by_name(status.init_container_statuses) if status.init_container_statuses else {}
     running = _added(_container(c, statuses, assumed) for c in pod.spec.containers or ())
     sidecars: ResourceAmounts = {}
     peak: ResourceAmounts = {}
@@ -380,9 +382,9 @@ def _total(pod: Pod, assumed: ResourceAmounts, pod_level: ResourceAmounts) -> Re
     return _added((total, _parsed(pod.spec.overhead))) if pod.spec.overhead else total
 
 
-def _by_name(statuses: list[ContainerStatus] | None) -> Mapping[str, list[ContainerStatus]]:
+def _by_name(statuses: list[ContainerStatus]) -> dict[str, list[ContainerStatus]]:
     found: dict[str, list[ContainerStatus]] = {}
-    for status in statuses or ():
+    for status in statuses:
         found.setdefault(status.name, []).append(status)
     return found
 
