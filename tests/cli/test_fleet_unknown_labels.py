@@ -150,18 +150,21 @@ def test_a_label_that_a_group_reveals_is_known(placed):
     assert result.exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "where, answer",
-    [
-        ("member1", []),  # the pair may have to be together, or there may be no peer at all
-        ("member9", []),  # a cluster that is not in the input
-    ],
-)
-def test_affinity_to_a_workload_whose_labels_are_not_known(placed, where, answer):
-    state = [*TWO, policy(TOGETHER), binding("pipe-a", [where])]
+def test_affinity_to_a_workload_whose_labels_are_not_known(placed):
+    """The pair may have to be together, or there may be no peer at all."""
+    state = [*TWO, policy(TOGETHER), binding("pipe-a", ["member1"])]
     result, clusters = placed(state, [pipeline("pipe-b", {"training": "llm"})])
-    assert clusters["pipe-b"] == answer
+    assert clusters["pipe-b"] == []
     assert result.messages["pipe-b"] == NOT_KNOWN
+
+
+def test_what_is_not_known_of_other_bindings_is_not_judged(placed):
+    """The cluster of the first one is lost. Where it goes is not known, so --strict does not accept the answer."""
+    state = [*TWO, policy(TOGETHER), binding("pipe-a", ["member9"])]
+    result, _ = placed(state, [pipeline("pipe-b", {"training": "llm"})])
+    assert "not judged: 1 object; with --strict that is a no" in result.stderr
+    result, _ = placed(state, [pipeline("pipe-b", {"training": "llm"})], "--strict")
+    assert result.exit_code == 1
 
 
 def test_where_no_feasible_cluster_is_concerned_it_does_not_matter(placed):

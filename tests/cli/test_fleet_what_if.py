@@ -271,3 +271,43 @@ def test_bad_steps(fleet, run, options, message):
     result = run("place", "--state", "state.yaml", *options)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+# Explanations and fixes
+
+
+def fixes(run, *options):
+    result = run("explain", "deployment/shop", "--state", "state.yaml", "-o", "json", *options)
+    return {fix["change"]: fix["fitsOn"] for fix in json.loads(result.stdout)["fixes"]}, result
+
+
+def test_fixes_of_a_workload_without_room(fleet, run):
+    fleet(replicas=25)
+    found, result = fixes(run)
+    assert result.exit_code == 1
+    assert found["use 20 replicas instead of 25"] == ["idc-1", "idc-2"]
+    assert "make room for 5 more replicas on idc-1" in found
+    assert "make room for 5 more replicas on cloud-1" not in found  # its group has no room for the rest
+
+
+def test_fixes_of_a_workload_whose_clusters_are_lost(fleet, run):
+    found, result = fixes(run, "--taint", "idc-1:sick:NoExecute", "--taint", "idc-2:sick:NoExecute",
+                          "--taint", "cloud-1:sick:NoSchedule")  # fmt: skip
+    assert result.exit_code == 1
+    assert found["tolerate sick:NoSchedule in placement.clusterTolerations"] == ["cloud-1"]
+
+
+def test_fixes_of_a_spread_constraint(fleet, run):
+    spread = "spreadConstraints: [{spreadByField: cluster, minGroups: 3, maxGroups: 3}]"
+    fleet(POLICY % ("clusterAffinity: {clusterNames: [idc-1, idc-2]}", f"{spread}\n    {DIVIDED}"), [])
+    found, _ = fixes(run)
+    assert found["lower minGroups of cluster to 2"] == ["idc-2"]  # the one with more room takes all
+    assert "add cloud-1 to clusterNames" in found
+    assert "raise maxGroups of cluster to 4" not in found  # tried, and no help
+
+
+def test_groups_before_the_observed_one_are_named(fleet, run, tmp_path):
+    state = (tmp_path / "state.yaml").read_text()
+    (tmp_path / "state.yaml").write_text(state.replace("AffinityName: own}", "AffinityName: rent}"))
+    result = run("explain", "deployment/shop", "--state", "state.yaml")
+    assert "  not tried: own; scheduling continues with rent, the group observed last" in result.stdout

@@ -327,7 +327,7 @@ def explain_binding(
     """The explanation of the requested binding; raises InputError if there is none, or if there are several."""
     from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.explaining import explanation
-    from bayplan.placing import place_bindings
+    from bayplan.placing import fleet_fixes, place_bindings
     from bayplan.rules import profiles
 
     engine = FleetEngine(fleet.index, profiles.fleet_rules())
@@ -339,7 +339,8 @@ def explain_binding(
         for _ in place_bindings.place_all(fleet.pending[: queue.index(workload.key)], engine):
             pass
     current = ", ".join(f"{target}:{n}" if n else target for target, n in placed.get(workload.key, ()))
-    return ExplainedWorkload(explanation.explain_binding(workload, engine), current)
+    explained = explanation.explain_binding(workload, engine)
+    return ExplainedWorkload(msgspec.structs.replace(explained, fixes=fleet_fixes.find(workload, engine)), current)
 
 
 def _only(matching: Sequence[Workload], asked: ExplainRequest, known: dict[WorkloadKey, Workload]) -> Workload:

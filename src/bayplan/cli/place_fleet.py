@@ -102,7 +102,7 @@ def _plan(fleet: Fleet, *, explains: bool, console: Console) -> FleetPlan:
     """Place one after another; an unschedulable binding is explained before the next one changes the index."""
     from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.explaining import explanation
-    from bayplan.placing import place_bindings
+    from bayplan.placing import fleet_fixes, place_bindings
     from bayplan.placing.fleet_changes import Origins
     from bayplan.rules import profiles
 
@@ -115,7 +115,9 @@ def _plan(fleet: Fleet, *, explains: bool, console: Console) -> FleetPlan:
             show(lambda: f"placing: {len(plan.changes)} of {len(fleet.pending)}")
             if explains and not placement.placed:
                 workload = placement.workload
-                plan.explanations[workload.key] = explanation.explain_binding(workload, engine)
+                explained = explanation.explain_binding(workload, engine)
+                fixes = fleet_fixes.find(workload, engine)
+                plan.explanations[workload.key] = msgspec.structs.replace(explained, fixes=fixes)
     return plan
 
 
@@ -155,6 +157,7 @@ def _bindings_after(plan: FleetPlan, fleet: Fleet) -> Iterator[ResourceBinding]:
 
 def _passes(plan: FleetPlan, fleet: Fleet, asked: FleetRequest, console: Console) -> bool:
     """Whether the answer is yes: of the change if there is one, else of everything. Notes count what is what."""
+    from bayplan.assigning.candidates import LabelsNotKnown
     from bayplan.writing import fleet_placements, tables
 
     of_change, others = fleet_placements.counts(plan.changes)
@@ -167,10 +170,12 @@ def _passes(plan: FleetPlan, fleet: Fleet, asked: FleetRequest, console: Console
     if fleet.unselected:
         names = tables.listed(sorted(fleet.unselected), _MAX_NAMES_SHOWN)
         console.note(f"no policy selects {names}; with --allow-unselected that is no reason for exit code 1")
-    if fleet.n_not_judged:
-        console.note(f"not judged: {tables.counted(fleet.n_not_judged, 'object')}; with --strict that is a no")
+    unknown = [one for one in plan.changes if not one.of_change and one.placement.reason == LabelsNotKnown.reason]
+    n_not_judged = fleet.n_not_judged + len(unknown)
+    if n_not_judged:
+        console.note(f"not judged: {tables.counted(n_not_judged, 'object')}; with --strict that is a no")
     n_bad = of_change.n_all - of_change.n_placed
     if asked.gate != options.CHANGE:
         n_bad += others.n_all - others.n_placed
     is_unselected = bool(fleet.unselected) and not asked.allows_unselected
-    return not n_bad and not is_unselected and not (asked.strict and fleet.n_not_judged)
+    return not n_bad and not is_unselected and not (asked.strict and n_not_judged)

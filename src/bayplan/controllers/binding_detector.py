@@ -152,7 +152,7 @@ def _under_policy(
     priority = priorities.get(named.priority_class_name) if named is not None and is_namespaced else None
     return msgspec.structs.replace(
         spec,
-        placement=placement_with_defaults(msgspec.to_builtins(policy.spec.placement)),
+        placement=placement_of(policy),
         workload_affinity_groups=_groups(labels, policy.spec) if is_namespaced else None,
         scheduler_name=policy.spec.scheduler_name,
         schedule_priority=None if priority is None else BindingSchedulePriority(priority=priority),
@@ -170,10 +170,28 @@ def may_select(policy: PropagationPolicy, binding: ResourceBinding) -> bool:
     )
 
 
+def is_plain(policy: PropagationPolicy) -> bool:
+    """Whether the policy decides nothing but the placement, the same for all bindings."""
+    spec, annotations = policy.spec, policy.metadata.annotations or {}
+    return (
+        spec.placement.workload_affinity is None
+        and spec.schedule_priority is None
+        and placement_annotation.PLACEMENT_ANNOTATION not in annotations
+    )
+
+
+def placement_of(policy: PropagationPolicy) -> dict[str, Any]:
+    """The placement of the policy as its bindings have it."""
+    return placement_with_defaults(msgspec.to_builtins(policy.spec.placement))
+
+
 def missing_group_keys(binding: ResourceBinding, policy: PropagationPolicy) -> list[str]:
     """The keys by which the policy groups workloads, if the value of the binding's template is not known."""
-    labels, written = bindings.known_labels(binding), policy.spec.placement.workload_affinity
-    if UNKNOWN_LABELS not in labels or written is None or not binding.spec.resource.namespace:
+    written = policy.spec.placement.workload_affinity
+    if written is None or not binding.spec.resource.namespace:
+        return []
+    labels = bindings.known_labels(binding)
+    if UNKNOWN_LABELS not in labels:
         return []
     keys = [term.group_by_label_key for term in (written.affinity, written.anti_affinity) if term is not None]
     return [key for key in keys if key not in labels]

@@ -47,8 +47,9 @@ class Explanation(msgspec.Struct, frozen=True):
     `target` is where the workload is placed; if it fits nowhere, it is empty and `message` is the scheduler's message.
 
     For a binding `target` lists the clusters. `group` is the affinity group that the verdicts are for; `failed` are the
-    groups tried before it, or all of them if none succeeded, each with its message. `victims` are the pods that it
-    would preempt on `nominated`, where it would run then.
+    groups tried before it, or all of them if none succeeded, each with its message. `not_tried` are the groups before
+    the one observed last, with which scheduling continues. `victims` are the pods that it would preempt on `nominated`,
+    where it would run then.
     """
 
     workload: WorkloadKey
@@ -61,6 +62,7 @@ class Explanation(msgspec.Struct, frozen=True):
     noun: str = NODE
     nominated: str = ""
     victims: tuple[WorkloadKey, ...] = ()
+    not_tried: tuple[str, ...] = ()
 
 
 def explain(workload: Workload, engine: Engine, *, with_fixes: bool = True) -> Explanation:
@@ -118,7 +120,8 @@ def explain_binding(workload: Workload, engine: FleetEngine) -> Explanation:
         verdicts = _cluster_verdicts(decision, trying, engine)
     clusters = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in decision.shares)
     message = "" if decision.placed else "; ".join(decision.errors)
-    return Explanation(workload.key, clusters, message, verdicts, [], group.name, failed, CLUSTER)
+    not_tried = tuple(names[:start])
+    return Explanation(workload.key, clusters, message, verdicts, [], group.name, failed, CLUSTER, not_tried=not_tried)
 
 
 def _cluster_verdicts(decision: FleetDecision, workload: Workload, engine: FleetEngine) -> list[TargetVerdict]:

@@ -211,6 +211,8 @@ def known_labels(written: ResourceBinding) -> dict[str, str]:
 def _labels_of_groups(groups: Iterable[str]) -> dict[str, str]:
     """What is known of labels that are not known: those that Karmada's affinity groups are made of."""
     pairs = [group.partition("=") for group in groups if group]
+    if not pairs:
+        return {model.UNKNOWN_LABELS: ""}
     return {**{key: value for key, _, value in pairs}, model.UNKNOWN_LABELS: ""}
 
 

@@ -21,6 +21,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
 from bayplan.mapping.bindings import LabelKeys
 from bayplan.model.bindings import UNKNOWN_LABELS
+from bayplan.model.labels import NO_EXECUTE
 from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
 from bayplan.model.targets import FIELD_KEYS
 from bayplan.model.terms import TARGET
@@ -226,6 +227,13 @@ class _DetectedBindings:
     def _evict(self) -> list[Key]:
         """Evict bindings from the clusters that they have to leave."""
         found = []
+        supposed, known = self._supposed, self._clusters
+        if (
+            not supposed.taints
+            and not supposed.drained
+            and all(name in known for shares in self.was.values() for name, _ in shares)
+        ):
+            return []
         for key, binding in self.bindings.items():
             after = cluster_failures.evicted(binding, self._supposed, self._clusters)
             if after is not binding:
@@ -238,7 +246,7 @@ class _DetectedBindings:
         missing = {name for shares in self.was.values() for name, _ in shares if name not in self._clusters}
         if missing:
             yield f"bindings name clusters that are not in the input and count as lost: {_listed(sorted(missing))}"
-        staying = Counter(
+        staying = Counter[str](
             name for key in self.bindings for name, _ in self._shares(key) if name in self._supposed.taints
         )
         for name, n in sorted(staying.items()):
@@ -248,7 +256,8 @@ class _DetectedBindings:
             names = _listed(["/".join(key).lstrip("/") for key in waiting])
             yield f"evicted, but not scheduled again by this scheduler: {names}"
         tainted: Counter[str] = Counter()
-        for binding in self.bindings.values():
+        is_tainted = any(t.effect == NO_EXECUTE for one in self._clusters.values() for t in one.spec.taints or ())
+        for binding in self.bindings.values() if is_tainted else ():
             for name, taint in cluster_failures.untolerated(binding, self._clusters):
                 tainted[f"{name} has the taint {taint}, which is not tolerated by"] += 1
         for text, n in sorted(tainted.items()):
@@ -287,11 +296,23 @@ class _DetectedBindings:
     def _detect_policies(self) -> None:
         """Update the bindings whose templates are not in the input by the policies that they name."""
         policies = binding_detector.policies_by_name(self._inputs.policies)
+        plain = {  # what most bindings have already, so that there is nothing to update
+            _key_of(one): binding_detector.placement_of(one)
+            for one in self._inputs.policies
+            if binding_detector.is_plain(one)
+        }
         for key, binding in self.bindings.items():
             policy = None if key in self.policies else binding_detector.claiming_policy(binding, policies)
             if policy is None or not binding_detector.may_select(policy, binding):
                 continue
-            self.policies[key] = _key_of(policy)
+            named_policy = self.policies[key] = _key_of(policy)
+            spec = binding.spec
+            if named_policy in plain and (spec.placement, spec.scheduler_name, spec.schedule_priority) == (
+                plain[named_policy],
+                policy.spec.scheduler_name,
+                None,
+            ):
+                continue
             if self.template_of(binding) is None:
                 missing = binding_detector.missing_group_keys(binding, policy)
                 if missing:

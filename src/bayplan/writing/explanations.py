@@ -90,7 +90,11 @@ def _headline(explanation: Explanation) -> str:
 
 
 def _other_groups(explanation: Explanation) -> Iterator[str]:
-    """The cluster affinity groups that failed, if there is more than one group."""
+    """The cluster affinity groups that failed or were not tried, if there is more than one group."""
+    if explanation.not_tried:
+        tried = explanation.failed[0][0] if explanation.failed else explanation.group
+        names = tables.listed(explanation.not_tried, MAX_NAMES_SHOWN)
+        yield f"{_INDENT}not tried: {names}; scheduling continues with {tried}, the group observed last"
     if explanation.target or len(explanation.failed) > 1:
         for group, error in explanation.failed:
             yield f"{_INDENT}group {group} failed: {error}"
