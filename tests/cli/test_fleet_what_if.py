@@ -285,7 +285,7 @@ def test_fixes_of_a_workload_without_room(fleet, run):
     fleet(replicas=25)
     found, result = fixes(run)
     assert result.exit_code == 1
-    assert found["use 20 replicas instead of 25"] == ["idc-1", "idc-2"]
+    assert found["lower the replicas from 25 to 20"] == ["idc-1", "idc-2"]
     assert "make room for 5 more replicas on idc-1" in found
     assert "make room for 5 more replicas on cloud-1" not in found  # its group has no room for the rest
 

@@ -125,7 +125,7 @@ def _with_other_replicas(workload: Workload, engine: FleetEngine) -> Iterator[Fi
     if not most or most >= binding.replicas:
         return
     after = schedule_binding.schedule(scaling.with_replicas(workload, most), engine)
-    yield Fix(f"use {most} replicas instead of {binding.replicas}", [name for name, _ in after.shares])
+    yield Fix(f"lower the replicas from {binding.replicas} to {most}", [name for name, _ in after.shares])
     missing = binding.replicas - most
     requests = (binding.demand.requests if binding.demand else None) or ()
     for name, slot in islice(sorted(index.slots.by_name.items()), MAX_CLUSTERS_TRIED):
