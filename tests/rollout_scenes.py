@@ -8,6 +8,7 @@ from bayplan.controllers.desired_state import ObjectKey
 from bayplan.engine.engine import Engine
 from bayplan.placing import pod_scheduler
 from bayplan.placing.rollouts import Stepper
+from bayplan.placing.volume_attaching import VolumeAttaching
 from bayplan.reading import cluster
 from bayplan.reading.collecting import Inputs
 from bayplan.rules import profiles
@@ -169,6 +170,7 @@ def stepper(state, *change, preempts=True, **options):
         found.spread_context,
         default_class=found.default_class,
         admission=found.admission,
+        attaching=VolumeAttaching(found.csi_drivers, known=found.csi_drivers_known),
         **options,
     )
 

@@ -242,3 +242,156 @@ def test_an_object_of_the_change_of_which_nothing_is_known_is_not_judged(gate, g
     unknown = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "x", "namespace": "shop"}, "spec": {}}
     assert gate([], [bare("one", cpu="1"), unknown], "--strict").exit_code == exit_code
     assert gate([unknown], [bare("one", cpu="1")], "--strict").exit_code == 0
+
+
+@pytest.mark.parametrize("words, n_pods", [(("-n", "shop"), 2), (("-l", "app!=web"), 2), ((), 0)])
+def test_what_the_scope_leaves_out_of_the_change_is_counted(gate, words, n_pods):
+    change = manifest("Deployment", cpu="1")
+    change["metadata"]["namespace"] = "other"
+    result = gate([], [change], *words, "--strict")
+    assert result.exit_code == bool(n_pods)
+    line = f"note: left out by --namespace or --selector: {n_pods} pods of the change; with --strict that is a no"
+    assert (line in result.stderr) == bool(n_pods)
+    assert gate([], [change], *words).exit_code == 0
+
+
+def test_a_rollout_that_the_scope_leaves_out_is_counted(gate):
+    result = gate([DEPLOYMENT, *OWNED["Deployment"]], [manifest("Deployment")], "-n", "other", "--strict")
+    assert (result.exit_code, "left out by --namespace or --selector: 1 rollout of the change" in result.stderr) == (
+        1,
+        True,
+    )
+
+
+FORMER = [
+    ("apps/v1beta1", manifest("Deployment", cpu="1")),
+    ("apps/v1beta2", manifest("DaemonSet", cpu="1")),
+    ("batch/v1beta1", {**manifest("Job", cpu="1"), "kind": "CronJob"}),
+    ("autoscaling/v2beta2", {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": {}}),
+    ("policy/v1beta1", {"kind": "PodDisruptionBudget", "metadata": {"name": "p"}, "spec": {}}),
+]
+
+
+@pytest.mark.parametrize("version, written", FORMER, ids=[version for version, _ in FORMER])
+def test_a_version_that_is_no_longer_served_is_refused_in_a_manifest(gate, run, version, written):
+    result = gate([], [{**written, "apiVersion": version}])
+    assert (result.exit_code, f"apiVersion: expected {version.split('/')[0]}/v" in result.stderr) == (2, True)
+    assert run("validate", "-f", "change.json").exit_code == 2
+
+
+def test_a_former_version_is_read_in_a_state(gate):
+    result = gate([{**DEPLOYMENT, "apiVersion": "apps/v1beta1"}, *OWNED["Deployment"]], [manifest("Deployment")])
+    assert (result.exit_code, "stuck at step" in result.stdout) == (1, True)
+
+
+def autoscaler(kind, name="web", version="apps/v1", least=50):
+    target = {"apiVersion": version, "kind": kind, "name": name}
+    meta = {"name": "web", "namespace": "shop"}
+    spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": 60}
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": meta, "spec": spec}
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["in the change too", "only in the state"])
+@pytest.mark.parametrize("least, exit_code", [(50, 1), (2, 0)])
+def test_a_custom_object_that_a_changed_autoscaler_scales_is_not_judged(gate, again, least, exit_code):
+    rollout = {**controller("Deployment", replicas=2), "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+    scaling = autoscaler("Rollout", version="argoproj.io/v1alpha1", least=least)
+    result = gate([rollout], [scaling, *([rollout] if again else [])], "--strict")
+    assert result.exit_code == exit_code
+    line = "not judged: the pods of Rollout shop/web: how a Rollout is scaled is not known"
+    assert (line in result.stderr) == bool(exit_code)
+
+
+def test_an_autoscaler_of_the_change_without_its_target_is_not_judged(gate):
+    result = gate([], [autoscaler("Deployment", "gone")], "--strict", "-o", "json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["notJudgedObjects"] == [
+        {"kind": "HorizontalPodAutoscaler", "namespace": "shop", "name": "web",
+         "reason": "it scales Deployment gone, which is not in the input"}
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, spec", [
+    ("Deployment", {"paused": True}),
+    ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}}),
+    ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}),
+    ("DaemonSet", {"updateStrategy": {"type": "OnDelete"}}),
+])  # fmt: skip
+def test_a_template_that_no_pod_gets_yet_is_not_judged(gate, kind, spec):
+    state = [controller(kind, replicas=2), *OWNED[kind]]
+    result = gate(state, [manifest(kind, **spec)])
+    assert (result.exit_code, "held back" in result.stdout) == (0, True)
+    assert "note: not judged: 1 new template, which no pod gets yet; with --strict that is a no" in result.stderr
+    assert gate(state, [manifest(kind, **spec)], "--strict").exit_code == 1
+
+
+def quota(counted, hard, used=None):
+    status = {} if used is None else {"status": {"used": {counted: used}}}
+    meta = {"name": "team", "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": {counted: hard}}, **status}
+
+
+@pytest.mark.parametrize("counted, used, hard, exit_code", [
+    ("count/deployments.apps", "1", "1", 1),
+    ("count/deployments.apps", None, "1", 0),
+    ("count/deployments.apps", None, "0", 1),
+    ("count/deployments.apps", "1", "2", 0),
+    ("count/replicasets.apps", "4", "4", 1),  # a Deployment makes one
+    ("count/jobs.batch", "4", "4", 0),
+])  # fmt: skip
+def test_a_quota_that_leaves_too_few_objects_is_not_judged(gate, counted, used, hard, exit_code):
+    result = gate([NAMESPACE, quota(counted, hard, used)], [manifest("Deployment", cpu="1")], "--strict")
+    assert result.exit_code == exit_code
+    assert (f"quota team leaves too few {counted} for the change: requested: 1" in result.stdout) == bool(exit_code)
+
+
+def test_a_new_replica_set_of_an_update_counts_for_a_quota(gate):
+    state = [NAMESPACE, DEPLOYMENT, replica_set("web-abc", DEPLOYMENT), *OWNED["Deployment"]]
+    limit = quota("count/replicasets.apps", "1")
+    result = gate([*state, limit], [manifest("Deployment", cpu="2")], "--strict")
+    assert (result.exit_code, "shop/deployment/web  not judged" in result.stdout) == (1, True)
+    assert gate([*state, limit], [manifest("Deployment", cpu="1")], "--strict").exit_code == 0
+
+
+@pytest.mark.parametrize("level, exit_code", [("restricted", 1), ("baseline", 1), ("privileged", 0)])
+def test_a_pod_security_standard_is_not_judged(gate, level, exit_code):
+    namespace = {**NAMESPACE, "metadata": {"name": "shop", "labels": {"pod-security.kubernetes.io/enforce": level}}}
+    result = gate([namespace], [manifest("Deployment", cpu="1")], "--strict")
+    line = f"note: not judged: what the pod security standard {level} refuses in namespace shop"
+    assert (result.exit_code, line in result.stderr) == (exit_code, bool(exit_code))
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "shop"}}
+    service["spec"] = {"ports": [{"port": 80}]}
+    assert gate([namespace], [service], "--strict").exit_code == 0
+
+
+TOLERATING = {"tolerations": [{"key": "gpu", "operator": "Exists"}], "nodeSelector": {"a": "b", "c": "d"}}
+
+
+@pytest.mark.parametrize("pod, kept", [
+    ({}, "spec.template.spec.nodeSelector, spec.template.spec.tolerations"),
+    ({**TOLERATING, "nodeSelector": {"a": "b"}}, "spec.template.spec.nodeSelector.c"),
+    (TOLERATING, ""),
+])  # fmt: skip
+def test_what_a_merge_keeps_without_a_last_applied_configuration_is_named(gate, pod, kept):
+    running = controller("Deployment", replicas=2, pod=TOLERATING)
+    result = gate([running], [manifest("Deployment", cpu="1", pod=pod)], "--exit-zero")
+    line = "note: Deployment shop/web has no last-applied configuration, so it keeps what its manifest lacks: "
+    found = [one.removeprefix(line).partition(";")[0] for one in result.stderr.splitlines() if one.startswith(line)]
+    assert found == ([kept] if kept else [])
+
+
+@pytest.mark.parametrize("change, kept", [
+    ({"containers": [{"name": "d", "image": "i"}]}, "spec.template.spec.containers[c]"),
+    ({"containers": [{"name": "c", "image": "i", "resources": {}}]}, "spec.template.spec.containers[c].resources.requests"),
+])  # fmt: skip
+def test_containers_and_requests_that_a_merge_keeps_are_named(gate, change, kept):
+    result = gate([DEPLOYMENT], [manifest("Deployment", pod=change)], "--strict")
+    assert (result.exit_code, f"lacks: {kept};" in result.stderr) == (1, True)
+
+
+def test_what_a_last_applied_manifest_had_is_removed_and_not_named(gate):
+    last = manifest("Deployment", cpu="1", pod=TOLERATING)
+    running = controller("Deployment", replicas=2, pod=TOLERATING)
+    running["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(last)}
+    result = gate([running], [manifest("Deployment", cpu="1")])
+    assert (result.exit_code, "last-applied configuration" in result.stderr) == (0, False)

@@ -43,7 +43,8 @@ def test_a_paused_deployment_is_said_not_to_roll_out(run, tmp_path):
     paused.write_text(pathlib.Path(WEB).read_text().replace("  replicas: 3\n", "  replicas: 3\n  paused: true\n"))
     result = run("place", "--state", STATE, "-f", str(paused))
     assert result.exit_code == 0
-    assert "paused: its new template is not rolled out" in result.stdout
+    assert "held back  0      paused: its new template is not rolled out" in result.stdout
+    assert run("place", "--state", STATE, "-f", str(paused), "--strict").exit_code == 1
 
 
 def test_json_has_the_steps_and_the_moves(run):

@@ -214,3 +214,35 @@ def test_a_bad_entry_is_a_fault(tmp_path, entry, problem):
     done = run(tmp_path, config, "place", "-f", "nothing.yaml")
     assert done.exit_code == 2
     assert problem in done.stderr
+
+
+@pytest.mark.parametrize("version, kind, spec", [
+    ("jobset.x-k8s.io/v1alpha2", "JobSet", f"{{suspend: true, replicatedJobs: [{{name: a, template: {{spec: {{template: {T}}}}}}}]}}"),
+    ("ray.io/v1", "RayCluster", f"{{suspend: true, headGroupSpec: {{template: {T}}}}}"),
+    ("ray.io/v1", "RayJob", f"{{suspend: true, rayClusterSpec: {{headGroupSpec: {{template: {T}}}}}}}"),
+    ("kubeflow.org/v1", "PyTorchJob", f"{{runPolicy: {{suspend: true}}, pytorchReplicaSpecs: {{Master: {{template: {T}}}}}}}"),
+])  # fmt: skip
+def test_a_suspended_object_makes_no_pods(load, version, kind, spec):
+    found = load(written(kind, "train", f"spec: {spec}", version))
+    assert found.pending == []
+    assert f"{kind} shop/train is suspended: no pods are created for it" in found.notes
+    resumed = written(kind, "train", f"spec: {spec}".replace("suspend: true", "suspend: false"), version)
+    assert load(resumed).pending
+    assert load.on_state([stored(written(kind, "train", f"spec: {spec}", version))], resumed).not_judged_objects
+
+
+@pytest.mark.parametrize("version, kind, spec, faults", [
+    ("argoproj.io/v1alpha1", "Rollout", f"{{replicas: three, template: {T}}}", [("spec.replicas", "'three'")]),
+    ("argoproj.io/v1alpha1", "Rollout", f"{{replicas: -1, template: {T}}}", [("spec.replicas", "-1")]),
+    ("argoproj.io/v1alpha1", "Rollout", f"{{replicas: true, template: {T}}}", [("spec.replicas", "True")]),
+    ("argoproj.io/v1alpha1", "Rollout", f"{{replicas: 1.5, template: {T}}}", [("spec.replicas", "1.5")]),
+    ("jobset.x-k8s.io/v1alpha2", "JobSet", f"{{replicatedJobs: [{{name: a, replicas: x, template: {{spec: {{parallelism: -4, template: {T}}}}}}}]}}",
+     [("spec.replicatedJobs[0].template.spec.parallelism", "-4"), ("spec.replicatedJobs[0].replicas", "'x'")]),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", f"{{replicas: all, leaderWorkerTemplate: {{size: 4, workerTemplate: {T}}}}}", [("spec.replicas", "'all'")]),
+    ("kubeflow.org/v1", "TFJob", f"{{tfReplicaSpecs: {{PS: {{replicas: '2', template: {T}}}}}}}", [("spec.tfReplicaSpecs.PS.replicas", "'2'")]),
+])  # fmt: skip
+def test_a_number_of_pods_that_is_none_is_a_fault(load, version, kind, spec, faults):
+    with pytest.raises(InputError) as error:
+        load(written(kind, "train", f"spec: {spec}", version))
+    expected = "expected a whole number that is not negative, got "
+    assert [(fault.path, fault.message) for fault in error.value.faults] == [(p, expected + got) for p, got in faults]

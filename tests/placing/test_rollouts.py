@@ -84,13 +84,13 @@ def test_a_paused_deployment_scales_and_is_not_rolled_out():
     old = controller("Deployment", replicas=2)
     new = controller("Deployment", replicas=3, image="web:2", paused=True)
     result = roll_out([*NODES, *deployed(old, *"ab")], new)["web"]
-    assert (result.result, result.note) == ("complete", "paused: its new template is not rolled out")
+    assert (result.result, result.note) == ("held back", "paused: its new template is not rolled out")
     assert [move.came.pod.startswith("web-old-") for move in result.moves] == [True]
 
 
 def test_a_paused_deployment_does_not_create_its_first_replica_set():
     result = roll_out([*NODES, controller("Deployment", replicas=0)], controller("Deployment", paused=True))["web"]
-    assert (result.result, result.note, result.steps) == ("complete", "paused: its new template is not rolled out", ())
+    assert (result.result, result.note, result.steps) == ("held back", "paused: its new template is not rolled out", ())
 
 
 def test_a_deployment_that_grows_with_its_template_is_scaled_first():
@@ -184,7 +184,7 @@ def test_on_delete_changes_no_running_pod():
     strategy = {"type": "OnDelete"}
     state = [*NODES, *stateful(controller("StatefulSet"), *"abc")]
     result = roll_out(state, controller("StatefulSet", image="web:2", updateStrategy=strategy))["web"]
-    assert (result.result, result.moves) == ("complete", ())
+    assert (result.result, result.moves) == ("held back", ())
     assert result.note.startswith("OnDelete: running pods keep")
 
 

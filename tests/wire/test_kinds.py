@@ -253,6 +253,7 @@ def test_nodes_and_namespaces_are_watched_before_pods():
 DISPATCHING = {
     "controllers/custom_kinds.py",  # custom kinds with the names of Kubernetes' own
     "controllers/finding_rollouts.py",  # how a controller is updated
+    "controllers/object_counts.py",  # which objects a controller creates beside pods
     "controllers/pod_creation.py",  # which pods a controller creates
     "validating/admission.py",  # which rules an object of the kind has
     "validating/updates.py",  # which fields of the kind are fixed

@@ -14,7 +14,7 @@ DONE = RolloutResult(
 STUCK = RolloutResult(
     ObjectKey("StatefulSet", "shop", "db"), "stuck", 2, "db-2: no <room>", (("db-2", "no <room>"),), (), ()
 )
-PAUSED = RolloutResult(ObjectKey("Deployment", "shop", "p"), "complete", 0, "", (), (), (), "paused")
+PAUSED = RolloutResult(ObjectKey("Deployment", "shop", "p"), "held back", 0, "", (), (), (), "paused")
 
 
 def test_one_row_per_workload():
@@ -23,7 +23,7 @@ def test_one_row_per_workload():
         "WORKLOAD             RESULT           MOVES  WHY\n"
         "shop/deployment/web  complete         1      -\n"
         "shop/statefulset/db  stuck at step 2  0      db-2: no <room>\n"
-        "shop/deployment/p    complete         0      paused\n"
+        "shop/deployment/p    held back        0      paused\n"
     )
 
 
@@ -41,12 +41,16 @@ def test_wide_tables_have_the_steps_and_each_move():
 
 
 def test_without_rollouts_nothing_is_printed():
-    assert (rollouts.text([], None), rollouts.summary([]), rollouts.documents([])) == ("", "", [])
+    assert (rollouts.text([], None), list(rollouts.summaries([])), rollouts.documents([])) == ("", [], [])
 
 
 def test_the_line_counts_them():
-    assert rollouts.summary([DONE]) == "1 of 1 rollout complete"
-    assert rollouts.summary([DONE, STUCK, PAUSED]) == "2 of 3 rollouts complete"
+    assert list(rollouts.summaries([DONE])) == ["1 of 1 rollout complete"]
+    assert list(rollouts.summaries([DONE, STUCK, PAUSED])) == [
+        "1 of 3 rollouts complete",
+        "not judged: 1 new template, which no pod gets yet; with --strict that is a no",
+    ]
+    assert list(rollouts.summaries([PAUSED, PAUSED]))[1].startswith("not judged: 2 new templates, which")
 
 
 def test_the_document_has_every_step():

@@ -15,6 +15,7 @@ from bayplan.cli.what_if_options import WHAT_IF, WhatIfOptions
 
 if TYPE_CHECKING:
     from bayplan.controllers.autoscalers import AssumedLoad
+    from bayplan.controllers.desired_state import ObjectKey
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
     from bayplan.model.workloads import Workload
@@ -187,29 +188,47 @@ def place(
         fills = fill(pending, engines(found.index), None if replicas == MAX else int(replicas))
         console.answer(_fills_as(output, fills, console.table_width))
         return commands.exit_code(all(one.enough for one in fills), exit_zero=exit_zero)
-    found.pending = pending
-    includes = scope.includes()
-    found.rollouts = [one for one in found.rollouts if includes(one.key.namespace, one.pod_labels)]
+    n_left_out = _leave_out(found, scope, console) if len(pending) < len(found.pending) or found.rollouts else 0
     settings = PlanSettings(explain, not no_preemption, rollout == STEPS)
     plan = plan_pods(found, engines(found.index), settings, console)
-    console.answer(_plan_as(output, plan, console.table_width))
+    console.answer(_plan_as(output, plan, found.not_judged_objects, console.table_width))
     gated = found.change is not None and gate == options.CHANGE
-    return commands.exit_code(_passes(plan.found, found, console, strict=strict, gated=gated), exit_zero=exit_zero)
+    passes = _passes(plan.found, found, console, strict=strict, gated=gated)
+    return commands.exit_code(passes and not (strict and n_left_out), exit_zero=exit_zero)
+
+
+def _leave_out(cluster: LoadedCluster, scope: options.ScopeOptions, console: Console) -> int:
+    """Keep only what is in the scope; how much of the change is not, which a note says."""
+    is_included, includes = scope.predicate(), scope.includes()
+    rollouts = [one for one in cluster.rollouts if includes(one.key.namespace, one.pod_labels)]
+    change = cluster.change or ()
+    n_pods = sum(one.key in change and not is_included(one) for one in cluster.pending)
+    n_rollouts = len(cluster.rollouts) - len(rollouts)
+    cluster.pending = [one for one in cluster.pending if is_included(one)]
+    cluster.rollouts = rollouts
+    if n_pods or n_rollouts:
+        counted = " and ".join(
+            f"{n} {noun if n == 1 else f'{noun}s'}" for n, noun in ((n_pods, "pod"), (n_rollouts, "rollout")) if n
+        )
+        console.note(f"left out by --namespace or --selector: {counted} of the change; with --strict that is a no")
+    return n_pods + n_rollouts
 
 
 def _passes(answer: ClusterPlacement, cluster: LoadedCluster, console: Console, *, strict: bool, gated: bool) -> bool:
     """Whether the answer is yes: of the change if `gated`, else of everything. Notes count what is what."""
+    from bayplan.placing.rollout_history import HELD_BACK, STUCK
     from bayplan.writing import placements, rollouts
 
     counted = placements.counts(answer)
-    for note in (*counted.notes(len(cluster.not_judged_objects)), rollouts.summary(answer.rollouts)):
+    notes = (*counted.notes(len(cluster.not_judged_objects)), *rollouts.summaries(answer.rollouts))
+    for note in notes:
         if note:
             console.note(note)
-    is_stuck = any(one.is_stuck for one in answer.rollouts)
+    ends = [one.result for one in answer.rollouts]
     n_bad = counted.change.n_bad if gated else counted.change.n_bad + counted.others.n_bad
     n_unknown = counted.n_not_judged + len(cluster.not_judged_objects) + cluster.n_set_aside
-    n_unknown += cluster.n_unread
-    return not n_bad and not is_stuck and not (strict and n_unknown)
+    n_unknown += cluster.n_unread + ends.count(HELD_BACK)
+    return not n_bad and STUCK not in ends and not (strict and n_unknown)
 
 
 class PlanSettings(msgspec.Struct, frozen=True):
@@ -264,14 +283,14 @@ def fill(pending: Sequence[Workload], engine_of: EngineOf, most: int | None) -> 
     return [FillResult(workload.key, capacity, most) for workload, capacity in found]
 
 
-def _plan_as(output: str, plan: PodPlan, width: int | None) -> str:
+def _plan_as(output: str, plan: PodPlan, not_judged: Sequence[tuple[ObjectKey, str]], width: int | None) -> str:
     from bayplan.writing import placements, rollouts, tables, versioned
 
     if output == "name":
         return tables.name_lines(placement.workload for placement in plan.found.placements)
     if output in ("json", "yaml"):
         contents = contents_of(plan.explanations) if plan.explanations else {}
-        return versioned.written(placements.document(plan.found, contents), output)
+        return versioned.written(placements.document(plan.found, contents, not_judged), output)
     # A shared explanation is printed once, under the workload that it was made for.
     distinct: dict[str, Explanation] = {found.workload: found for found in plan.explanations.values()}
     texts = texts_of(distinct) if distinct else {}

@@ -50,8 +50,8 @@ def targets_of(written: Iterable[HorizontalPodAutoscaler]) -> set[ObjectKey]:
     return set(Autoscalers(written).by_target)
 
 
-def scale(state: DesiredState, load: AssumedLoad = CURRENT) -> list[str]:
-    """Set the replicas of all controllers of the state that an autoscaler scales; a note for each without a target."""
+def scale(state: DesiredState, load: AssumedLoad = CURRENT) -> list[tuple[HorizontalPodAutoscaler, str]]:
+    """Set the replicas of all controllers that an autoscaler scales; those without a target, with what they lack."""
     autoscalers = Autoscalers(state.autoscalers, load)
     missing = dict(autoscalers.by_target)
     for found in state.custom_objects:
@@ -64,8 +64,4 @@ def scale(state: DesiredState, load: AssumedLoad = CURRENT) -> list[str]:
             if replicas != controller.spec.replicas:
                 spec = msgspec.structs.replace(controller.spec, replicas=replicas)
                 state.controllers[row.kind][position] = msgspec.structs.replace(controller, spec=spec)
-    return [
-        f"HorizontalPodAutoscaler {key.namespace}/{one.metadata.name} scales {key.kind} {key.name}, "
-        "which is not in the input"
-        for key, one in missing.items()
-    ]
+    return [(one, f"scales {key.kind} {key.name}, which is not in the input") for key, one in missing.items()]

@@ -40,11 +40,17 @@ class TemplatePath(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
 
 
 class CustomKind(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """A kind in any of its versions. `like` is the kind of Kubernetes that it works like, with the same fields."""
+    """
+    A kind in any of its versions.
+
+    `suspended` leads to a field that is true while it runs no pods. `like` is the kind of Kubernetes that it works
+    like, with the same fields.
+    """
 
     group: str
     kind: str
     templates: tuple[TemplatePath, ...] = ()
+    suspended: str = ""
     like: Literal["", "StatefulSet", "DaemonSet"] = ""
 
 
@@ -65,6 +71,7 @@ def _training(group: str, kind: str, replica_specs: str) -> CustomKind:
         group=group,
         kind=kind,
         templates=(TemplatePath(template=f"spec.{replica_specs}.*.template", replicas="replicas"),),
+        suspended="spec.runPolicy.suspend",
     )
 
 
@@ -78,7 +85,8 @@ def _ray(kind: str, cluster: str, *further: TemplatePath) -> CustomKind:
         factor="numOfHosts",
     )
     head = TemplatePath(template=f"{cluster}.headGroupSpec.template")
-    return CustomKind(group="ray.io", kind=kind, templates=(head, workers, *further))
+    suspended = "" if kind == "RayService" else "spec.suspend"
+    return CustomKind(group="ray.io", kind=kind, templates=(head, workers, *further), suspended=suspended)
 
 
 _KRUISE, _KUBEFLOW = "apps.kruise.io", "kubeflow.org"
@@ -96,6 +104,7 @@ SHIPPED: tuple[CustomKind, ...] = (
                 factor="../../replicas",
             ),
         ),
+        suspended="spec.suspend",
     ),
     CustomKind(
         group="leaderworkerset.x-k8s.io",
@@ -154,12 +163,33 @@ def table(further: Iterable[CustomKind] = ()) -> dict[GroupKind, CustomKind]:
 
 def templates_of(kind: CustomKind, content: Mapping[str, Any]) -> Iterator[FoundTemplate]:
     """Every template of the object with the number of its pods."""
+    for path, place, ancestors, part in _found(kind, content):
+        yield FoundTemplate(place, ancestors[-1], _n_pods(path, ancestors[:-1]), part)
+
+
+def miscounted(kind: CustomKind, content: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Fields from which the number of pods is computed and that hold no such number: the path and the value."""
+    found = {}
+    for path, place, ancestors, _ in _found(kind, content):
+        for relative in (path.replicas, path.at_least, path.at_most, path.factor):
+            value = _value(relative, ancestors[:-1]) if relative else None
+            if value is not None and not _is_count(value):
+                found[_located(relative, place)] = value
+    yield from found.items()
+
+
+def _found(kind: CustomKind, content: Mapping[str, Any]) -> Iterator[tuple[TemplatePath, str, Sequence[Any], str]]:
     for path in kind.templates or _REPLICATED:
         found = list(_walk(path.template, content))
         if not found and path.else_template:
             found = list(_walk(path.else_template, content))
         for place, ancestors, part in found:
-            yield FoundTemplate(place, ancestors[-1], _n_pods(path, ancestors[:-1]), part)
+            yield path, place, ancestors, part
+
+
+def is_suspended(kind: CustomKind, content: Mapping[str, Any]) -> bool:
+    """Whether the object asks for no pods until it is resumed."""
+    return bool(kind.suspended) and any(values[-1] is True for _, values, _ in _walk(kind.suspended, content))
 
 
 def makes_the_same(kind: CustomKind, one: CustomObject, other: object) -> bool:
@@ -168,6 +198,8 @@ def makes_the_same(kind: CustomKind, one: CustomObject, other: object) -> bool:
         return False
     if kind.like:
         return has_the_same_spec(one, other)
+    if is_suspended(kind, one.content) != is_suspended(kind, other.content):
+        return False
     return list(templates_of(kind, one.content)) == list(templates_of(kind, other.content))
 
 
@@ -236,12 +268,33 @@ def _n_pods(path: TemplatePath, ancestors: Sequence[Any]) -> int:
 
 def _number(path: str, ancestors: Sequence[Any]) -> int | None:
     """The number at a path relative to the last of the values; None if there is none."""
-    if not path:
-        return None
-    steps = path.split("/")
-    while steps and steps[0] == UP:
-        steps, ancestors = steps[1:], ancestors[:-1]
-    value = ancestors[-1] if ancestors else None
-    for step in (name for part in steps for name in part.split(".")):
-        value = value.get(step) if isinstance(value, Mapping) else None
+    value = _value(path, ancestors) if path else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _value(path: str, ancestors: Sequence[Any]) -> Any:
+    n_up, names = _steps(path)
+    ancestors = ancestors[: len(ancestors) - n_up]
+    value = ancestors[-1] if ancestors else None
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _located(path: str, place: str) -> str:
+    """The path of a number from the root, for one that is relative to the parent of the template at a place."""
+    n_up, names = _steps(path)
+    for _ in range(n_up + 1):
+        place = place[: place.rindex("[")] if place.endswith("]") else place.rpartition(".")[0]
+    return ".".join(filter(None, (place, *names)))
+
+
+def _steps(path: str) -> tuple[int, list[str]]:
+    """How many values to go up, and the fields to go down from there."""
+    steps = path.split("/")
+    n_up = sum(step == UP for step in steps)
+    return n_up, [name for part in steps[n_up:] for name in part.split(".")]

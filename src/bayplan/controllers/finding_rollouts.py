@@ -51,6 +51,7 @@ KEPT = "running pods keep the old template until they are deleted"
 SUSPENDED = "suspended: it runs no pods"
 HELD_BACK = "partition: its new template is not rolled out"
 HELD_BACK_BELOW = "partition: pods below {} keep the old template"
+_HELD_BACK = frozenset((PAUSED, ON_DELETE, KEPT, HELD_BACK))  # notes of rollouts in which no running pod is replaced
 EMPTY = "it asks for no pods: its new template is not tried"
 
 
@@ -103,7 +104,7 @@ def rollouts_of(state: DesiredState, taken: set[str]) -> list[Rollout]:
     _check_limit(state)
     managed_elsewhere = _managed_elsewhere(state)
     builder = _Builder(state, PodOwnership(state.inventory, state.controllers["ReplicaSet"]), taken)
-    return [
+    found = [
         build(builder, key_of(controller), controller)
         for kind, build in _BUILDERS.items()
         for controller in state.controllers[kind]
@@ -111,6 +112,9 @@ def rollouts_of(state: DesiredState, taken: set[str]) -> list[Rollout]:
         and controller.metadata.deletion_timestamp is None
         and key_of(controller) not in managed_elsewhere
     ]
+    for rollout in found:
+        rollout.is_held_back = rollout.note in _HELD_BACK
+    return found
 
 
 def _managed_elsewhere(state: DesiredState) -> set[ObjectKey]:

@@ -11,7 +11,13 @@ from collections.abc import Container
 
 import msgspec
 
-from bayplan.controllers import completed_resources, ephemeral_claims, limit_ranges, pod_classes, pod_defaults
+from bayplan.controllers import (
+    completed_resources,
+    ephemeral_claims,
+    limit_ranges,
+    pod_classes,
+    pod_defaults,
+)
 from bayplan.controllers.desired_state import DesiredState
 from bayplan.controllers.pod_classes import ClassError
 from bayplan.controllers.pod_injection import MUTATING, PodInjection
@@ -87,6 +93,11 @@ class PodAdmission:
         configurations = (*state.mutating_webhooks, *state.validating_webhooks)
         self._injection = PodInjection(self._namespaces, configurations, complete=webhooks_known)
         self._schedulers = schedulers
+        self._exhausted: dict[str, str] = {}
+        if state.change is not None and state.resource_quotas:
+            from bayplan.controllers import object_counts  # few states have quotas
+
+            self._exhausted = object_counts.exhausted(state)
 
     def admit(self, pod: Pod) -> AdmittedPod:
         """The new pod after admission. If it is admitted, its quotas are charged."""
@@ -103,7 +114,13 @@ class PodAdmission:
         message = found.refused or self.quotas.charge(namespace, name, found.spec)
         if message:
             return AdmittedPod(pod, refused=f'pods "{name}" is forbidden: {message}')
-        doubts = (found.not_judged, self._of_namespace(namespace), self._injection.reason(pod), self._elsewhere(pod))
+        doubts = (
+            found.not_judged,
+            self._of_namespace(namespace),
+            self._exhausted.get(namespace),
+            self._injection.reason(pod),
+            self._elsewhere(pod),
+        )
         return self.with_claims(AdmittedPod(pod, not_judged="; ".join(filter(None, doubts))))
 
     def admit_stored(self, pod: Pod) -> AdmittedPod:

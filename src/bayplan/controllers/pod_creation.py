@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.controllers import custom_kinds, daemon_sets, jobs, pod_templates, stateful_sets
+from bayplan.controllers import autoscalers, custom_kinds, daemon_sets, jobs, pod_templates, stateful_sets
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad, Autoscalers
 from bayplan.controllers.created_objects import CreatedObjects, Roots, key_of
 from bayplan.controllers.custom_kinds import CustomKind
@@ -211,22 +211,32 @@ class _PodFactory(msgspec.Struct, eq=False):
         for written in self.inputs.unread_objects:
             if not custom_kinds.has_the_same_spec(written, replaced.get(key_of(written))):
                 unread.append((key_of(written), NUMBER_NOT_KNOWN))
+        changed = [one for one in self.inputs.autoscalers if self.inputs.is_changed(one)]
+        scaled = autoscalers.targets_of(changed) if changed else set()
         for written in self.inputs.custom_objects:
             self.root = key = key_of(written)
-            if written.of_state:
-                continue
             kind = self.inputs.custom_kinds[written.api_version.rpartition("/")[0], written.kind]
-            if key in replaced:
-                if not custom_kinds.makes_the_same(kind, written, replaced[key]):
+            if written.of_state or key in replaced:
+                if not written.of_state and not custom_kinds.makes_the_same(kind, written, replaced[key]):
                     unread.append((key, f"how a {written.kind} replaces its pods is not known"))
+                elif self.inputs.change is not None and key in scaled and self._is_rescaled(written, kind):
+                    unread.append((key, f"how a {written.kind} is scaled is not known"))
             elif self.roots.has_made(key, self.inputs):
                 if self.inputs.change is not None:
                     unread.append((key, NOT_IN_STATE))
             else:
+                if custom_kinds.is_suspended(kind, written.content):
+                    self._note_none(written, "is suspended")
+                    continue
                 try:
                     self._custom(written, kind)
                 except msgspec.ValidationError as error:
                     unread.append((key, f"its pod template cannot be read: {error}"))
+
+    def _is_rescaled(self, written: CustomObject, kind: CustomKind) -> bool:
+        """Whether the autoscaler of a custom object wants another number of pods than the object asks for."""
+        found = [one.n_pods for one in custom_kinds.templates_of(kind, written.content)]
+        return len(found) != 1 or self.autoscalers.replicas(self.root, found[0]) != found[0]
 
     def _custom(self, written: CustomObject, kind: CustomKind) -> None:
         if kind.like:

@@ -54,7 +54,8 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
     """
     One changed controller. `pods` are its pods by name, which the caller keeps up to date.
 
-    `now` is the time of the state in nanoseconds, None if unknown. `note` says what holds back the new template.
+    `now` is the time of the state in nanoseconds, None if unknown. `note` says what keeps the new template from pods;
+    if it `is_held_back`, running pods keep the old one.
     """
 
     key: ObjectKey
@@ -62,6 +63,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
     taken: set[str]
     now: int | None = None
     note: str = ""
+    is_held_back: bool = False
     _generated: dict[str, Iterator[str]] = {}  # names of new pods by what they begin with
 
     @property

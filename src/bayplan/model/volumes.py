@@ -18,7 +18,11 @@ class VolumeHandle(NamedTuple):
 
 
 class Volume(msgspec.Struct, frozen=True, kw_only=True):
-    """A PersistentVolume; `claim` is the claim it is reserved for, `handle` its identity for the `driver`."""
+    """
+    A PersistentVolume; `claim` is the claim it is reserved for, `handle` its identity for the `driver`.
+
+    One that is `assumed` does not exist yet.
+    """
 
     name: str
     labels: dict[str, str] = {}
@@ -33,6 +37,7 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     terminating: bool = False
     driver: str = ""
     handle: str = ""
+    assumed: bool = False
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):

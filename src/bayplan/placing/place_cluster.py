@@ -34,7 +34,8 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     `change` names the pending pods that are part of a change or made for an object of it; None if there is no change.
     `refused` are pods that an API server would not create, `not_judged` says of pending pods why it is not known
     whether they can be placed. `rollouts` are the controllers that the change updates: their new pods are created step
-    by step, and `admission` admits them. `default_class` is the storage class of claims that name none.
+    by step, and `admission` admits them. `default_class` is the storage class of claims that name none. `csi_drivers`
+    says whether each driver attaches its volumes to nodes; if they are `csi_drivers_known`, there are no others.
     """
 
     index: PlacementIndex
@@ -47,6 +48,8 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     rollouts: list[Rollout] = []
     admission: PodAdmission | None = None
     default_class: str = ""
+    csi_drivers: dict[str, bool] = {}
+    csi_drivers_known: bool = True
 
 
 class ClusterPlacement(msgspec.Struct, frozen=True):
@@ -105,7 +108,8 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
     results: list[RolloutResult] = []
     doubts = dict(cluster.not_judged)
     if cluster.rollouts:
-        from bayplan.placing.rollouts import Stepper  # only an update needs it
+        from bayplan.placing.rollouts import Stepper  # only an update needs them
+        from bayplan.placing.volume_attaching import VolumeAttaching
 
         stepper = Stepper(
             cluster.rollouts,
@@ -114,6 +118,7 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
             cluster.spread_context,
             default_class=cluster.default_class,
             admission=cluster.admission,
+            attaching=VolumeAttaching(cluster.csi_drivers, known=cluster.csi_drivers_known),
         )
         results = stepper.run(progress=on_step) if options.in_steps else stepper.end_state()
         doubts.update(stepper.not_judged)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         Rollout,
     )  # most answers have no rollouts, and its tables are always imported
 
-COMPLETE, STUCK, NOT_JUDGED = "complete", "stuck", "not judged"
+COMPLETE, STUCK, NOT_JUDGED, HELD_BACK = "complete", "stuck", "not judged", "held back"
 WAITS = "its controller neither creates nor deletes pods any more"
 
 
@@ -59,8 +59,8 @@ class RolloutResult(msgspec.Struct, frozen=True):
     How the rollout of one workload ends.
 
     `stuck_at` is the last step in which it created or deleted a pod, 0 if it is not stuck. `why` says what it waits
-    for, or why it is not judged, and `pending` has its pods without a node, with the reason. `note` says why the new
-    template is held back.
+    for, or why it is not judged, and `pending` has its pods without a node, with the reason. `note` says what keeps the
+    new template from pods; it is held back if no running pod is replaced by one that has it.
     """
 
     workload: ObjectKey
@@ -80,17 +80,23 @@ class RolloutResult(msgspec.Struct, frozen=True):
     def is_stuck(self) -> bool:
         return self.result == STUCK
 
+    @property
+    def is_held_back(self) -> bool:
+        return self.result == HELD_BACK
+
 
 class RolloutHistory(msgspec.Struct, eq=False):
     """
     The pods of one rollout as they come and go.
 
-    `acted` says whether the present step changed anything. `starting` are pods that got a node in this step.
+    `acted` says whether the present step changed anything. `starting` are pods that got a node in this step, `blocked`
+    those that have one and cannot start there, with the reason.
     """
 
     rollout: Rollout
     acted: bool = False
     starting: set[str] = msgspec.field(default_factory=set)
+    blocked: dict[str, str] = msgspec.field(default_factory=dict)
     _step: RolloutStep = msgspec.field(default_factory=lambda: RolloutStep(0))
     _steps: list[RolloutStep] = msgspec.field(default_factory=list)
     _left: list[PodOnNode] = msgspec.field(default_factory=list)
@@ -138,6 +144,7 @@ class RolloutHistory(msgspec.Struct, eq=False):
         if not entry.terminating:
             self._step.deleted.append(_on_node(entry))
         self.starting.discard(name)
+        self.blocked.pop(name, None)
         self.acted = True
 
     def evict(self, name: str, *, is_recreated: bool) -> None:
@@ -159,9 +166,18 @@ class RolloutHistory(msgspec.Struct, eq=False):
                 self.starting.add(name)
                 self.acted = True
 
-    def become_ready(self) -> None:
-        """Pods that got a node become ready. Pods that ran and were not ready before stay so."""
-        for name in self.starting:
+    def become_ready(self, obstacle_of: Callable[[str], str]) -> None:
+        """
+        Pods that got a node become ready, unless something keeps one from starting.
+
+        Pods that ran and were not ready before stay so.
+        """
+        for name in (*self.blocked, *sorted(self.starting - self.blocked.keys())):
+            obstacle = obstacle_of(name)
+            if obstacle:
+                self.blocked[name] = obstacle
+                continue
+            self.acted = bool(self.blocked.pop(name, "")) or self.acted
             self.rollout.pods[name] = msgspec.structs.replace(self.rollout.pods[name], ready=True, phase=2)
 
     def end(self, placements: Mapping[WorkloadKey, PodPlacement]) -> None:
@@ -181,14 +197,15 @@ class RolloutHistory(msgspec.Struct, eq=False):
         It is not judged if it completes only as far as is known: `doubts` say of pods what is not.
         """
         last = self._steps[-1]
+        completed = HELD_BACK if self.rollout.is_held_back else COMPLETE
         if is_complete:
             stuck_at, why = 0, next((doubts[key] for key in map(self.key_of, self.rollout.pods) if key in doubts), "")
         else:
             stuck_at = max((step.number for step in self._steps if step.created or step.deleted), default=1)
-            why = _why(last) or self.rollout.waits_for() or why or WAITS
+            why = _why(last) or self._why_blocked() or self.rollout.waits_for() or why or WAITS
         return RolloutResult(
             workload=self.rollout.key,
-            result=STUCK if not is_complete else NOT_JUDGED if why else COMPLETE,
+            result=STUCK if not is_complete else NOT_JUDGED if why else completed,
             stuck_at=stuck_at,
             why=why,
             pending=tuple(last.pending),
@@ -196,6 +213,9 @@ class RolloutHistory(msgspec.Struct, eq=False):
             steps=tuple(step for step in self._steps if step.created or step.deleted or step.placed),
             note=self.rollout.note,
         )
+
+    def _why_blocked(self) -> str:
+        return next((f"{name}: {obstacle}" for name, obstacle in self.blocked.items()), "")
 
     def _moves(self) -> list[Move]:
         """Pods that left with those that came: of the same name, else on the same node, else in their order."""

@@ -2,7 +2,8 @@
 Step through the rollouts of a change until they are complete or nothing moves any more.
 
 In each step every controller acts until it waits, the scheduler places what is pending, deleted pods leave, the
-scheduler places what their leaving allows, and pods that got a node become ready. Knows nothing of clocks or files.
+scheduler places what their leaving allows, and pods that got a node become ready if their volumes can be attached.
+Knows nothing of clocks or files.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import pods, storage
 from bayplan.mapping.pods import SpreadContext
 from bayplan.model.workloads import WorkloadKey
+from bayplan.placing import volume_provisioning
 from bayplan.placing.pod_scheduler import PodScheduler
 from bayplan.placing.rollout_history import RolloutHistory, RolloutResult
+from bayplan.placing.volume_attaching import VolumeAttaching
 from bayplan.wire.storage import PersistentVolumeClaim
 
 ENDLESS = "it did not come to an end within {} steps"
@@ -30,7 +33,7 @@ STEPS_PER_POD, SPARE_STEPS = 4, 16
 class Stepper(msgspec.Struct, eq=False):
     """
     Drives rollouts. New pods and claims pass the `admission`, and what is deleted is given back to the quotas.
-    `not_judged` says of new pods why it is not known whether they can be placed.
+    `not_judged` says of new pods why it is not known whether they can be placed, `attaching` whether they can start.
 
     The scheduler holds all pending pods of the state; others are placed with those of the rollouts.
     """
@@ -42,6 +45,7 @@ class Stepper(msgspec.Struct, eq=False):
     default_class: str = ""
     admission: PodAdmission | None = None
     not_judged: dict[WorkloadKey, str] = msgspec.field(default_factory=dict)
+    attaching: VolumeAttaching = VolumeAttaching()
     _n_evictions: int = 0
     _added: set[WorkloadKey] = msgspec.field(default_factory=set)
 
@@ -95,9 +99,19 @@ class Stepper(msgspec.Struct, eq=False):
         if leaving:
             self._schedule(histories)
         for history in histories:
-            history.become_ready()
+            history.become_ready(lambda name, of=history: self._obstacle(of, name, histories))  # type: ignore[misc]
+        for history in histories:
             history.end(self.scheduler.placements)
         return any(history.acted for history in histories)
+
+    def _obstacle(self, history: RolloutHistory, name: str, histories: Sequence[RolloutHistory]) -> str:
+        """What is known to keep a pod that has a node from starting there."""
+        key = history.key_of(name)
+        waiting = {one.key_of(blocked) for one in histories for blocked in one.blocked if blocked != name}
+        obstacle, is_certain = self.attaching.obstacle(key, self.index, waiting)
+        if obstacle and not is_certain:
+            self.not_judged[key] = "; ".join(filter(None, (self.not_judged.get(key), obstacle)))
+        return obstacle if is_certain else ""
 
     def _act(self, history: RolloutHistory) -> None:
         """Let the controller act until it waits. A refused pod is tried again in the next step."""
@@ -146,11 +160,13 @@ class Stepper(msgspec.Struct, eq=False):
                 history.refuse(admitted.refused)
                 return False
             self._create_claims(admitted.claims, admitted=True)
-            if admitted.not_judged:
-                self.not_judged[history.key_of(entry.name)] = admitted.not_judged
+            workload = pods.waiting(admitted.pod, self.context)
+            doubts = (admitted.not_judged, volume_provisioning.doubt_about(workload, self.index))
+            if any(doubts):
+                self.not_judged[workload.key] = "; ".join(filter(None, doubts))
             history.add(entry)
-            self._added.add(history.key_of(entry.name))
-            self.scheduler.add(pods.waiting(admitted.pod, self.context))
+            self._added.add(workload.key)
+            self.scheduler.add(workload)
         return True
 
     def _create_claims(self, claims: Iterable[PersistentVolumeClaim], *, admitted: bool = False) -> str:
@@ -162,7 +178,7 @@ class Stepper(msgspec.Struct, eq=False):
             refused = "" if admitted or self.admission is None else self.admission.admit_claim(written)
             if refused:
                 return refused
-            self.index.set_claim(claim.key, claim)
+            volume_provisioning.create_claim(claim, self.index)
         return ""
 
     def _schedule(self, histories: Sequence[RolloutHistory]) -> None:

@@ -25,6 +25,13 @@ _TEMPLATE_TYPE = "PodTemplateSpec"
 # Metadata that a server sets itself, whatever a manifest says that was once written by `kubectl get`.
 _OF_DELETION = frozenset(("deletionTimestamp", "deletionGracePeriodSeconds"))
 _OF_SERVER = _OF_DELETION | {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
+# Fields of a pod spec that placements depend on and that no server sets by itself.
+_PLACING = (
+    "affinity", "hostNetwork", "initContainers", "nodeName", "nodeSelector", "overhead", "priorityClassName",
+    "resourceClaims", "resources", "runtimeClassName", "schedulingGates", "tolerations", "topologySpreadConstraints",
+    "volumes",
+)  # fmt: skip
+_NAMED_LISTS = ("containers", "initContainers", "volumes")
 Identity = tuple[str, ObjectKey]  # the API group tells kinds of the same name apart
 
 
@@ -100,6 +107,56 @@ def merge(held: HeldChange) -> list[Fault]:
     if not causes:
         document.root, document.text, document.typed = merged, b"", None
     return [document.fault(cause.message, cause.field) for cause in causes]
+
+
+def kept_fields(held: HeldChange) -> list[str]:
+    """
+    Fields of the pod template that the state has, the manifest lacks and placements depend on.
+
+    Only if it is not known which manifest was applied before: then the merge keeps them, while a tool that remembers
+    what it has applied would remove its own.
+    """
+    row = held.handling.row
+    if row is None or not row.pod_path or held.current is None:
+        return []
+    try:
+        manifest, current = held.document.plain(), held.current.plain()
+    except structure_faults.UNDECODABLE:  # reported by the merge
+        return []
+    if applying.last_applied(current):
+        return []
+    old, new = (_at(root, (*row.pod_path, "spec")) for root in (current, manifest))
+    path = ".".join((*row.pod_path, "spec"))
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return []
+    found = [f"{path}.{name}" for name in _PLACING if old.get(name) and name not in new]
+    for name in _NAMED_LISTS:
+        before, after = (_by_name(spec.get(name)) for spec in (old, new))
+        if name not in new:
+            continue
+        found += [f"{path}.{name}[{item}]" for item in before if item not in after]
+        for item in (one for one in before if one in after):
+            amounts = (_at(one, ("resources",)) for one in (before[item], after[item]))
+            found += [f"{path}.{name}[{item}].resources.{at}" for at in _lacking(*amounts)]
+    for name in ("nodeSelector", "affinity"):
+        found += [f"{path}.{name}.{at}" for at in _lacking(old.get(name), new.get(name))]
+    return found
+
+
+def _lacking(old: Any, new: Any) -> Iterator[str]:
+    """The paths of fields that the first map has and the second, which is a map too, lacks."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return
+    for name, value in old.items():
+        if name not in new:
+            yield name
+        else:
+            yield from (f"{name}.{inner}" for inner in _lacking(value, new[name]))
+
+
+def _by_name(items: Any) -> dict[str, Any]:
+    listed = items if isinstance(items, list) else []
+    return {one["name"]: one for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)}
 
 
 def create(held: HeldChange) -> None:

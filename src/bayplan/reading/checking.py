@@ -20,6 +20,7 @@ from bayplan.reading import json_documents
 from bayplan.reading.documents import Document
 from bayplan.validating import structure, structure_faults
 from bayplan.validating.structure import Problem
+from bayplan.wire import kinds
 from bayplan.wire.pods import OWN_TERM_FIELDS
 
 if TYPE_CHECKING:
@@ -98,8 +99,12 @@ def check(document: Document, *, types_only: bool = False) -> list[Fault]:
     """
     Everything wrong with the structure of a document.
 
-    With `types_only`, unknown fields and duplicate keys are allowed, as for objects that an API server wrote.
+    With `types_only`, unknown fields, duplicate keys and former versions are allowed, as for objects that an API server
+    wrote.
     """
+    former = kinds.handling_of(document.api_version, document.kind).former
+    if former and not types_only:  # its fields may be others
+        return [document.fault(former, "apiVersion")]
     root = document.plain()
     faults = [
         document.fault(structure_faults.message(finding), finding.path)

@@ -15,7 +15,7 @@ import msgspec
 
 from bayplan.controllers import autoscalers, pod_admission, pod_creation, pod_defaults, resource_quotas
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
-from bayplan.controllers.created_objects import CreatedObjects
+from bayplan.controllers.created_objects import CreatedObjects, key_of
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
 from bayplan.controllers.resource_quotas import ChargedShape, QuotaLedger
@@ -34,11 +34,12 @@ from bayplan.wire.controllers import Controller
 from bayplan.wire.kinds import Trait
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
-from bayplan.wire.storage import PersistentVolumeClaim
+from bayplan.wire.storage import CsiDriver, PersistentVolumeClaim
 
 if TYPE_CHECKING:
     from bayplan.controllers.rollouts import Rollout
 
+ENFORCED, PRIVILEGED = "pod-security.kubernetes.io/enforce", "privileged"
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
 _MAX_NAMES_SHOWN = 3
@@ -101,10 +102,10 @@ class LoadedCluster(ClusterToPlace, kw_only=True):
     """
     The cluster with `notes`, which say what was skipped or created.
 
-    `n_set_aside` objects of the state could not be read. `n_unread` objects may matter, and are of kinds that are not
-    read: policies that may change or refuse pods, and objects of the change of unknown kinds. `not_judged_objects` make
-    pods in a way that cannot be read. `made_for` leads from each created pod to the object of the input that it is made
-    for.
+    `n_set_aside` objects of the state could not be read. `n_unread` counts what may matter and is not read: policies
+    and pod security standards, which may change or refuse pods, objects of the change of unknown kinds, and fields that
+    a merge keeps and other tools may remove. `not_judged_objects` make pods in a way that cannot be read. `made_for`
+    leads from each created pod to the object of the input that it is made for.
     """
 
     notes: list[str] = msgspec.field(default_factory=list)
@@ -189,7 +190,12 @@ def cluster_of(
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
     default_class = next((c.metadata.name for c in defaults), "")
-    add_storage(inputs, index, [*admitted.claims, *created.claims], default_class)
+    add_storage(inputs, index, default_class)
+    new_claims = [*admitted.claims, *created.claims]
+    if inputs.claims:
+        new_claims += [one for one in inputs.claims if _is_new(one, inputs)]
+    if new_claims:
+        _create_claims(inputs, new_claims, index, default_class)
     for node in _mapped(inputs, inputs.nodes, targets.target_of_node):
         index.add_target(node)
     for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
@@ -207,14 +213,24 @@ def cluster_of(
     budgets = list(_mapped(inputs, inputs.disruption_budgets, disruption_budgets.budget_of))
     notes = _notes(inputs, created, sink, index)
     refused = [*admitted.refused, *created.refused]
-    not_judged = {**admitted.not_judged, **created.not_judged}
-    notes += [*scaling, *admitted.notes, *created.notes]
+    not_judged = {**(_unprovisioned(pending, index) if new_claims else {}), **admitted.not_judged, **created.not_judged}
+    for autoscaler, lacking in scaling:
+        meta = autoscaler.metadata
+        if inputs.change is not None and inputs.is_changed(autoscaler):
+            unknown.append((ObjectKey(autoscaler.kind, meta.namespace, meta.name), f"it {lacking}"))
+        else:
+            notes.append(f"{autoscaler.kind} {meta.namespace}/{meta.name} {lacking}")
+    notes += [*admitted.notes, *created.notes]
     created.not_judged_objects.extend(unknown)
     for key in inputs.assumed_changed:
         notes.append(
             f"{key.kind} {key.namespace}/{key.name} is not in the state, but its pods are: "
             "they are replaced as if its template had changed"
         )
+    enforced = _enforced_standards(inputs, created) if inputs.namespaces else []
+    notes += [
+        f"not judged: what the pod security standard {level} refuses in namespace {name}" for name, level in enforced
+    ]
     for made_by, reason in created.not_judged_objects:
         named = f"{made_by.namespace}/{made_by.name}".lstrip("/")
         notes.append(f"not judged: the pods of {made_by.kind} {named}: {reason}")
@@ -226,7 +242,10 @@ def cluster_of(
         disruption_budgets=budgets,
         change=_of_change(inputs, pending, created, refused),
         n_set_aside=len(inputs.set_aside),
-        n_unread=sum(inputs.skipped[row.kind] for row in kinds.having(Trait.ADMITS)) + inputs.n_unknown_in_change,
+        n_unread=sum(inputs.skipped[row.kind] for row in kinds.having(Trait.ADMITS))
+        + inputs.n_unknown_in_change
+        + len(inputs.kept)
+        + len(enforced),
         refused=refused,
         not_judged=not_judged,
         not_judged_objects=created.not_judged_objects,
@@ -234,6 +253,8 @@ def cluster_of(
         admission=admission,
         rollouts=rollouts,
         default_class=default_class,
+        csi_drivers=_attaching(inputs.csi_drivers) if inputs.csi_drivers else {},
+        csi_drivers_known=bool(inputs.csi_drivers) or inputs.knows_all("CSIDriver"),
     )
 
 
@@ -244,6 +265,16 @@ def _not_known(inputs: Inputs, sink: PodSink) -> list[tuple[ObjectKey, str]]:
     from bayplan.controllers import changed_nodes, finding_rollouts  # only a change needs them
 
     return [*finding_rollouts.assume_changed(inputs), *changed_nodes.evicting(inputs, sink.running)]
+
+
+def _enforced_standards(inputs: Inputs, created: CreatedObjects) -> list[tuple[str, str]]:
+    """The namespaces in which pods are created and a pod security standard is enforced, with its level."""
+    used = {pod.metadata.namespace for pod in created.pods} if inputs.change is None else set()
+    making = {row.kind for row in kinds.KINDS.values() if row.pod_path is not None}
+    custom = {key_of(one) for one in inputs.custom_objects}
+    used |= {key.namespace for key in inputs.change or () if key.kind in making or key in custom}
+    levels = ((one.metadata.name, (one.metadata.labels or {}).get(ENFORCED, "")) for one in inputs.namespaces)
+    return [(name, level) for name, level in levels if name in used and level not in ("", PRIVILEGED)]
 
 
 def _rolled_out(inputs: Inputs) -> AbstractSet[ObjectKey]:
@@ -339,6 +370,34 @@ def _is_stored(pod: Pod, inputs: Inputs) -> bool:
     return bool(pod.metadata.uid or pod.metadata.resource_version) or inputs.is_of_state(pod)
 
 
+def _create_claims(
+    inputs: Inputs, claims: Iterable[PersistentVolumeClaim], index: PlacementIndex, default_class: str
+) -> None:
+    from bayplan.placing import volume_provisioning  # few inputs create claims
+
+    for claim in _mapped(inputs, claims, lambda one: storage.claim_of(one, default_class)):
+        volume_provisioning.create_claim(claim, index)
+
+
+def _unprovisioned(pending: Iterable[Workload], index: PlacementIndex) -> dict[WorkloadKey, str]:
+    """Pods whose volumes are provisioned before they are scheduled, with what is not known of them."""
+    from bayplan.placing import volume_provisioning
+
+    found = {workload.key: volume_provisioning.doubt_about(workload, index) for workload in pending}
+    return {key: doubt for key, doubt in found.items() if doubt}
+
+
+def _attaching(drivers: Iterable[CsiDriver]) -> dict[str, bool]:
+    """Whether each driver attaches its volumes to nodes; one does unless it says otherwise."""
+    return {driver.metadata.name: driver.spec.attach_required is not False for driver in drivers}
+
+
+def _is_new(claim: PersistentVolumeClaim, inputs: Inputs) -> bool:
+    """Whether the claim is about to be created."""
+    meta = claim.metadata
+    return inputs.is_changed(claim) and ObjectKey(claim.kind, meta.namespace, meta.name) not in inputs.replaced
+
+
 def _admitted(inputs: Inputs, pending: Iterable[Pod], admission: PodAdmission) -> CreatedObjects:
     """The pending pods of the input after admission, which those of a dump have behind them."""
     found = CreatedObjects()
@@ -373,16 +432,11 @@ def _prioritised(sink: PodSink, context: pods.SpreadContext) -> Iterator[tuple[W
             yield workload, target
 
 
-def add_storage(
-    state: DesiredState,
-    index: PlacementIndex,
-    claims: Iterable[PersistentVolumeClaim] = (),
-    default_class: str = "",
-) -> None:
-    """Add all storage objects to the index; `claims` are further ones, `default_class` is that of claims without."""
+def add_storage(state: DesiredState, index: PlacementIndex, default_class: str = "") -> None:
+    """Add all storage objects to the index; `default_class` is the class of claims that name none."""
     for volume, name in _mapped(state, state.volumes, lambda one: (storage.volume_of(one), one.metadata.name)):
         index.set_volume(name, volume)
-    for claim in _mapped(state, (*state.claims, *claims), lambda one: storage.claim_of(one, default_class)):
+    for claim in _mapped(state, state.claims, lambda one: storage.claim_of(one, default_class)):
         index.set_claim(claim.key, claim)
     for storage_class in state.storage_classes:
         index.set_storage_class(storage_class.metadata.name, storage.storage_class_of(storage_class))

@@ -46,7 +46,8 @@ class Inputs(DesiredState, kw_only=True):
 
     `documents` holds the hand-written objects, for the line of each field. `misread` lists the faults of objects that
     only a fleet reads. `skipped` counts objects that are not decoded by their kinds, `unknown` those of kinds
-    that are not in the registry either. `hints` are notes for the user.
+    that are not in the registry either. `hints` are notes for the user. `kept` has the fields of pod templates
+    that a manifest lacks and that stay because it is not known which manifest was applied before.
     """
 
     misread: list[Fault] = msgspec.field(default_factory=list)
@@ -55,6 +56,7 @@ class Inputs(DesiredState, kw_only=True):
     unknown: Counter[str] = msgspec.field(default_factory=Counter)
     n_unknown_in_change: int = 0
     hints: list[str] = msgspec.field(default_factory=list)
+    kept: dict[ObjectKey, list[str]] = msgspec.field(default_factory=dict)
 
     def fault(self, owner: ApiObject, message: str, path: str) -> Fault:
         """A fault of one object, with its file and line if the object is hand-written."""
@@ -68,6 +70,14 @@ class Inputs(DesiredState, kw_only=True):
         n = len(self.replaced.keys() - set(self.assumed_changed))
         if n:
             found.append("1 object of the state is replaced" if n == 1 else f"{n} objects of the state are replaced")
+        for key, fields in list(self.kept.items())[:_MAX_SET_ASIDE_SHOWN]:
+            shown = ", ".join(fields[:_MAX_SET_ASIDE_SHOWN]) + (" …" if len(fields) > _MAX_SET_ASIDE_SHOWN else "")
+            found.append(
+                f"{key.kind} {key.namespace}/{key.name} has no last-applied configuration, so it keeps what its "
+                f"manifest lacks: {shown}; Helm and server-side apply remove what they have set"
+            )
+        if len(self.kept) > _MAX_SET_ASIDE_SHOWN:
+            found.append(f"{len(self.kept) - _MAX_SET_ASIDE_SHOWN} more objects keep fields that their manifests lack")
         return [*found, *set_aside_notes(self.set_aside)]
 
 
@@ -146,10 +156,13 @@ class Collector:
             before = held.current = None
         if before is None:
             changes.create(held)
+        kept = [] if before is None else changes.kept_fields(held)
         refused = [] if before is None else changes.merge(held)
         self.faults.extend(refused)
         if refused:
             return
+        if kept:
+            self.inputs.kept[ObjectKey(document.kind, document.namespace, document.name)] = kept
         self._accept(document, held.handling)
         key = ObjectKey(document.kind, document.namespace, document.name)
         assert self.inputs.change is not None
@@ -290,6 +303,8 @@ class Collector:
             self.inputs.unread_objects.extend([found] if has_template else ())
             return has_template
         if self.strict and not of_state:
+            for path, value in custom_kinds.miscounted(kind, found.content):
+                self.faults.append(document.fault(f"expected a whole number that is not negative, got {value!r}", path))
             for one in custom_kinds.templates_of(kind, found.content):
                 causes = pods.validate_pod_template(Field(one.path, one.content))
                 self.faults.extend(document.fault(cause.message, cause.field) for cause in causes)

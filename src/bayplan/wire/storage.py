@@ -101,11 +101,12 @@ class VolumeAttachment(ApiObject):
 
 
 class CsiDriverSpec(WireObject):
+    attach_required: bool | None = None
     storage_capacity: bool | None = None
 
 
 class CsiDriver(ApiObject):
-    """`CSIDriver`: whether a driver publishes its storage capacity."""
+    """`CSIDriver`: whether a driver attaches volumes, and publishes its storage capacity."""
 
     spec: CsiDriverSpec = msgspec.field(default_factory=CsiDriverSpec)
 

@@ -12,6 +12,7 @@ from bayplan.writing import rollouts, tables, versioned
 from bayplan.writing.tables import Table
 
 if TYPE_CHECKING:
+    from bayplan.controllers.desired_state import ObjectKey
     from bayplan.model.workloads import Workload
     from bayplan.placing.place_cluster import ClusterPlacement
 
@@ -129,8 +130,16 @@ def message_of(placement: PodPlacement) -> str:
     return ": ".join(part for part in (*parts, placement.message) if part)
 
 
-def document(answer: ClusterPlacement, explanations: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The answer as a versioned `PlacementList`; an item holds the explanation of its workload, if there is one."""
+def document(
+    answer: ClusterPlacement,
+    explanations: dict[str, dict[str, Any]],
+    not_judged: Sequence[tuple[ObjectKey, str]] = (),
+) -> dict[str, Any]:
+    """
+    The answer as a versioned `PlacementList`; an item holds the explanation of its workload, if there is one.
+
+    `not_judged` are objects that make pods in a way that cannot be read, with the reason.
+    """
     counted = counts(answer)
     both = (counted.change, counted.others)
     summary = {
@@ -145,6 +154,8 @@ def document(answer: ClusterPlacement, explanations: dict[str, dict[str, Any]]) 
     content: dict[str, Any] = {"summary": summary, "items": items}
     if answer.rollouts:
         content["rollouts"] = rollouts.documents(answer.rollouts)
+    if not_judged:
+        content["notJudgedObjects"] = [{**key._asdict(), "reason": reason} for key, reason in not_judged]
     return versioned.document("PlacementList", content)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bayplan.placing.rollout_history import PodOnNode, RolloutResult, RolloutStep
@@ -49,10 +49,16 @@ def documents(results: Sequence[RolloutResult]) -> list[dict[str, Any]]:
     return [_document(one) for one in results]
 
 
-def summary(results: Sequence[RolloutResult]) -> str:
-    """One line that counts them, `2 of 3 rollouts complete`; empty without rollouts."""
+def summaries(results: Sequence[RolloutResult]) -> Iterator[str]:
+    """Lines that count them: `2 of 3 rollouts complete`, and those that do not try the new template."""
+    if not results:
+        return
     n_complete = sum(one.is_complete for one in results)
-    return f"{n_complete} of {tables.counted(len(results), 'rollout')} complete" if results else ""
+    yield f"{n_complete} of {tables.counted(len(results), 'rollout')} complete"
+    n_held_back = sum(one.is_held_back for one in results)
+    if n_held_back:
+        templates = "template" if n_held_back == 1 else "templates"
+        yield f"not judged: {n_held_back} new {templates}, which no pod gets yet; with --strict that is a no"
 
 
 def workload_name(result: RolloutResult) -> str:
@@ -62,7 +68,7 @@ def workload_name(result: RolloutResult) -> str:
 
 
 def result_text(result: RolloutResult) -> str:
-    """`complete`, `not judged`, or `stuck at step 2`."""
+    """`complete`, `held back`, `not judged`, or `stuck at step 2`."""
     return result.result if not result.is_stuck else f"{result.result} at step {result.stuck_at}"
 
 
