@@ -102,9 +102,14 @@ def check(document: Document, *, types_only: bool = False) -> list[Fault]:
     With `types_only`, unknown fields, duplicate keys and former versions are allowed, as for objects that an API server
     wrote.
     """
-    former = kinds.handling_of(document.api_version, document.kind).former
-    if former and not types_only:  # its fields may be others
-        return [document.fault(former, "apiVersion")]
+    row = kinds.handling_of(document.api_version, document.kind).row
+    if row is not None and row.api_version != document.api_version and not types_only:
+        from bayplan.model.kubernetes_versions import DEFAULT_VERSION  # few manifests have another version
+        from bayplan.validating import served_versions
+
+        missing = served_versions.no_match(document.api_version, document.kind, DEFAULT_VERSION)
+        if missing:  # its fields may be others
+            return [document.fault(missing, "apiVersion")]
     root = document.plain()
     faults = [
         document.fault(structure_faults.message(finding), finding.path)

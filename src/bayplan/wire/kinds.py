@@ -81,10 +81,9 @@ class ApiKind(msgspec.Struct, frozen=True):
     """
     One kind.
 
-    The group is empty for the core group; `version` is the one that is requested, `further_versions` are served too,
-    and `plural` is the resource in URLs. In files, objects are decoded as `wire_type` and kept in the list `held_in` of
-    a DesiredState; without both they are skipped. An audit decodes `audited_type` instead. `pod_path` leads to the pod
-    template; it is empty for a pod.
+    The group is empty for the core group; `version` is the one that is requested, `plural` the resource in URLs. In
+    files, objects are decoded as `wire_type` and kept in the list `held_in` of a DesiredState; without both they are
+    skipped. An audit decodes `audited_type` instead. `pod_path` leads to the pod template; it is empty for a pod.
     """
 
     kind: str
@@ -98,7 +97,6 @@ class ApiKind(msgspec.Struct, frozen=True):
     pod_path: tuple[str, ...] | None = None
     pod_names: PodNames | None = None
     short_name: str = ""
-    further_versions: tuple[str, ...] = ()
 
     # What follows from the rest is computed once: it is read for every object of a dump.
     key: GroupKind = ("", "")
@@ -147,7 +145,7 @@ _ROWS = (
     ApiKind("DaemonSet", "apps", "v1", "daemonsets", Controller, CONTROLLERS, Trait.NONE, None,
             TEMPLATE, PodNames.RANDOM, "ds"),
     ApiKind("HorizontalPodAutoscaler", "autoscaling", "v2", "horizontalpodautoscalers", HorizontalPodAutoscaler,
-            "autoscalers", short_name="hpa", further_versions=("v1",)),
+            "autoscalers", short_name="hpa"),
     # What changes pods that are created, or refuses them.
     ApiKind("LimitRange", "", "v1", "limitranges", LimitRange, "limit_ranges", _OF_CLUSTER | _NO_STATUS),
     ApiKind("ResourceQuota", "", "v1", "resourcequotas", ResourceQuota, "resource_quotas", _OF_CLUSTER),
@@ -266,8 +264,7 @@ class KindHandling(msgspec.Struct, frozen=True):
     """
     What to do with objects of a kind: decode them as `wire_type`, reject them for `problem`, or (neither) skip them.
 
-    A skipped object may still be a `template` that a fleet propagates. `row` is the kind's row, if it has one. `former`
-    is what is wrong with a version that servers have had and serve no more: a manifest cannot have it, a dump may.
+    A skipped object may still be a `template` that a fleet propagates. `row` is the kind's row, if it has one.
     """
 
     row: ApiKind | None = None
@@ -275,7 +272,6 @@ class KindHandling(msgspec.Struct, frozen=True):
     problem: str = ""
     path: str = ""
     template: bool = False
-    former: str = ""
 
 
 @memoised(1024)
@@ -302,10 +298,9 @@ def handling_of(api_version: str, kind: str) -> KindHandling:
     if expected is None:
         return _misspelt(kind, family) or (KindHandling(row) if of_karmada else template)
     # Every version of a Kubernetes kind has the fields that are read; the versions of Karmada's kinds differ.
-    message = f"expected {expected.api_version} for a {kind}, got {api_version}"
     if api_version == expected.api_version or (not of_karmada and group == expected.group):
-        is_served = api_version.rpartition("/")[2] in (expected.version, *expected.further_versions)
-        return KindHandling(expected, expected.wire_type, former="" if is_served else message)
+        return KindHandling(expected, expected.wire_type)
+    message = f"expected {expected.api_version} for a {kind}, got {api_version}"
     return KindHandling(problem=message, path="apiVersion")
 
 
