@@ -256,6 +256,7 @@ DISPATCHING = {
     "controllers/object_counts.py",  # which objects a controller creates beside pods
     "controllers/pod_creation.py",  # which pods a controller creates
     "validating/admission.py",  # which rules an object of the kind has
+    "validating/served_versions.py",  # in which versions a kind is served
     "validating/updates.py",  # which fields of the kind are fixed
     "watching/resources.py",  # how a change of a watched object changes the state
 }
