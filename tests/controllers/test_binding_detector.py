@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from bayplan.controllers import binding_detector, resource_interpreter
+from bayplan.controllers.policy_index import PolicyIndex
 from bayplan.wire.controllers import Controller
 from bayplan.wire.meta import ObjectMeta
 from bayplan.wire.placements import PropagationPolicy
@@ -97,14 +98,14 @@ BY_NAME, BY_LABEL = {"name": "shop"}, {"labelSelector": {"matchLabels": {"app": 
     ([], None),
 ])  # fmt: skip
 def test_which_policy_selects_a_template(policies, chosen):
-    found = binding_detector.policy_for(template(labels={"app": "shop"}), policies)
+    found = PolicyIndex(policies).policy_for(template(labels={"app": "shop"}))
     assert (found and found.metadata.name) == chosen
 
 
 def test_policies_that_are_being_deleted_match_nothing():
     going = policy("a")
     going.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-    assert binding_detector.policy_for(template(), [going]) is None
+    assert PolicyIndex([going]).policy_for(template()) is None
 
 
 def test_a_claimed_template_stays_with_its_policy():
@@ -112,18 +113,18 @@ def test_a_claimed_template_stays_with_its_policy():
         labels={binding_detector.NAMESPACED_ID: "1"},
         annotations={binding_detector.CLAIMED_NAMESPACE: "web", binding_detector.CLAIMED_NAME: "b"},
     )
-    assert binding_detector.policy_for(claimed, [policy("a", BY_NAME, priority=5), policy("b")]).metadata.name == "b"
-    assert binding_detector.policy_for(claimed, [policy("a", BY_NAME)]) is None
+    assert PolicyIndex([policy("a", BY_NAME, priority=5), policy("b")]).policy_for(claimed).metadata.name == "b"
+    assert PolicyIndex([policy("a", BY_NAME)]).policy_for(claimed) is None
     wide = template(
         labels={binding_detector.CLUSTER_WIDE_ID: "1"}, annotations={binding_detector.CLAIMED_CLUSTER_WIDE: "c"}
     )
-    assert binding_detector.policy_for(wide, [policy("a"), policy("c", namespace="")]).metadata.name == "c"
+    assert PolicyIndex([policy("a"), policy("c", namespace="")]).policy_for(wide).metadata.name == "c"
 
 
 def test_cluster_wide_templates_are_selected_by_cluster_wide_policies():
     role = template("system:x", "", "ClusterRole", "rbac.authorization.k8s.io/v1")
     selector = {"apiVersion": role.api_version, "kind": role.kind}
-    assert binding_detector.policy_for(role, [policy("a", selector)]) is None
+    assert PolicyIndex([policy("a", selector)]).policy_for(role) is None
     made = binding_detector.binding_for(role, policy("b", selector, namespace=""), {})
     assert (made.kind, made.metadata.namespace, made.metadata.name) == (
         "ClusterResourceBinding",

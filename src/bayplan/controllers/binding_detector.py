@@ -7,7 +7,7 @@ the defaults. Policies do not preempt each other (in Karmada, `preemption` needs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -49,25 +49,9 @@ def is_propagated(template: ResourceTemplate) -> bool:
     return namespace not in _RESERVED_NAMESPACES and not namespace.startswith(_RESERVED_NAMESPACE_PREFIXES)
 
 
-def policy_for(template: ResourceTemplate, policies: Sequence[PropagationPolicy]) -> PropagationPolicy | None:
-    """
-    The policy of the template: the one that has claimed it, else the best of its namespace, else the best cluster-wide.
-
-    Among those that select it: the highest `priority`, then the most explicit selector, then the first name.
-    """
-    alive = [policy for policy in policies if policy.metadata.deletion_timestamp is None]
-    claimed = _claimed_by(template.metadata)
-    if claimed is not None:
-        found = next((p for p in alive if (p.metadata.namespace, p.metadata.name) == claimed), None)
-        return found if found is not None and _explicitness(template, found) else None
-    namespace = template.metadata.namespace
-    own = [policy for policy in alive if namespace and policy.metadata.namespace == namespace]
-    return _best(template, own) or _best(template, [policy for policy in alive if not policy.metadata.namespace])
-
-
 def claiming_policy(binding: ResourceBinding, policies: PoliciesByName) -> PropagationPolicy | None:
     """The policy that the binding was created for, by its annotations, else by the permanent id in its labels."""
-    claimed = _claimed_by(binding.metadata)
+    claimed = claimed_by(binding.metadata)
     if claimed is not None:
         return policies.by_name.get(claimed)
     labels = binding.metadata.labels or {}
@@ -218,7 +202,7 @@ def _spread(written: Mapping[str, Any]) -> dict[str, Any]:
     return filled
 
 
-def _claimed_by(metadata: ObjectMeta) -> tuple[str, str] | None:
+def claimed_by(metadata: ObjectMeta) -> tuple[str, str] | None:
     """Namespace and name of the policy that has claimed the template or created the binding, if any."""
     labels, annotations = metadata.labels or {}, metadata.annotations or {}
     if labels.get(NAMESPACED_ID) and annotations.get(CLAIMED_NAMESPACE) and annotations.get(CLAIMED_NAME):
@@ -228,13 +212,7 @@ def _claimed_by(metadata: ObjectMeta) -> tuple[str, str] | None:
     return None
 
 
-def _best(template: ResourceTemplate, policies: Iterable[PropagationPolicy]) -> PropagationPolicy | None:
-    fitting = [(policy, _explicitness(template, policy)) for policy in policies]
-    ranked = [(-(policy.spec.priority or 0), -how, policy.metadata.name, policy) for policy, how in fitting if how]
-    return min(ranked, key=lambda entry: entry[:3])[3] if ranked else None
-
-
-def _explicitness(template: ResourceTemplate, policy: PropagationPolicy) -> int:
+def explicitness(template: ResourceTemplate, policy: PropagationPolicy) -> int:
     """How explicitly the policy selects the template: not at all, with all of its kind, by labels, by name."""
     namespace = policy.metadata.namespace
     listed = policy.spec.resource_selectors or ()

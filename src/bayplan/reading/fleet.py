@@ -15,6 +15,7 @@ import msgspec
 from bayplan.controllers import binding_detector, binding_triggers, cluster_failures, resource_interpreter
 from bayplan.controllers.cluster_failures import ClusterEvents, SupposedFleet
 from bayplan.controllers.desired_state import ObjectKey
+from bayplan.controllers.policy_index import PolicyIndex
 from bayplan.controllers.resource_interpreter import ResourceTemplate
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
@@ -165,6 +166,7 @@ class _DetectedBindings:
         self._inputs, self._supposed = inputs, supposed
         self._clusters = {one.metadata.name: one for one in supposed.clusters}
         self._priorities = {one.metadata.name: one.value for one in inputs.priority_classes}
+        self._policy_index = PolicyIndex(inputs.policies)
         self._templates: dict[tuple[str, str, str, str], ResourceTemplate] = {}
         for template in resource_interpreter.templates_of(inputs, pods):
             self._templates.setdefault(template.key, template)
@@ -269,11 +271,7 @@ class _DetectedBindings:
     def _detect(self, template: ResourceTemplate) -> None:
         """Create the template's binding, or update it."""
         key = (template.metadata.namespace, template.binding_name)
-        policy = (
-            binding_detector.policy_for(template, self._inputs.policies)
-            if binding_detector.is_propagated(template)
-            else None
-        )
+        policy = self._policy_index.policy_for(template) if binding_detector.is_propagated(template) else None
         present = self.bindings.get(key)
         if policy is not None:
             self.policies[key] = _key_of(policy)
