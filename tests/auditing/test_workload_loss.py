@@ -18,7 +18,7 @@ from bayplan.model.targets import Target
 from bayplan.model.terms import ZONE
 from bayplan.model.workloads import Needs, Requests, SpreadConstraint, Workload, queue_order
 from bayplan.model.workloads import SpreadRequirements as SpreadNeed
-from bayplan.placing import place_pods
+from bayplan.placing import place_pods, what_if
 from bayplan.reading import questions
 from bayplan.rules import profiles
 from reference import strategies
@@ -134,7 +134,7 @@ def again(question, lost):
         index.remove(workload.key)
     for name in lost:
         index.remove_target(name)
-    moving = [w for w in displaced if not w.terminating and not workload_loss.is_pinned_to_node(w)]
+    moving = [w for w in displaced if not w.terminating and not what_if.is_pinned_to_node(w)]
     engine = Engine(index, profiles.pod_rules(made.profile))
     ordered = sorted(moving, key=queue_order)
     return [

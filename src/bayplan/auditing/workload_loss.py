@@ -21,9 +21,8 @@ from bayplan.explaining.fixes import Fix
 from bayplan.explaining.shortages import Amounts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT, SpreadContext
-from bayplan.model.node_selectors import NAME_FIELD
-from bayplan.model.workloads import Workload, WorkloadKey, queue_order
-from bayplan.placing import place_pods, recreating
+from bayplan.model.workloads import WorkloadKey, queue_order
+from bayplan.placing import place_pods, what_if
 from bayplan.placing.place_pods import PodPlacement
 
 MAX_UNRANKED_REPLICAS = (
@@ -122,7 +121,8 @@ def simulate_loss(
     stranded: list[StrandedPod] = []
     shortage: Counter[str] = Counter()
     with index.tentatively():
-        displaced, gone = _remove_nodes(lost, index, not_recreated, spread_context)
+        removed = what_if.remove_nodes(lost, index, spread_context, is_gone=lambda one: one.key in not_recreated)
+        displaced, gone = [one for one, _ in removed.displaced], [one.key for one, _ in removed.gone]
         signatures = {workload.key: equivalence.signature(workload, index) for workload in displaced}
         n_equivalent = Counter(signatures.values())
         for workload in sorted(displaced, key=queue_order):
@@ -138,34 +138,9 @@ def simulate_loss(
     return Loss(event, tuple(gone), tuple(placed), tuple(stranded), names, tuple(still), tuple(shortage.items()))
 
 
-def is_pinned_to_node(workload: Workload) -> bool:
-    """Whether every term of its node affinity names one node, as in pods of a DaemonSet."""
-    terms = workload.needs.node_affinity.required
-    return bool(terms) and all(
-        any(f.key == NAME_FIELD and f.operator == "In" for f in term.fields) for term in terms or ()
-    )
-
-
 def missing_text(stranded: StrandedPod) -> str:
     """`500m cpu and 1Gi memory on n3`; empty if no node lacks only resources."""
     return f"{shortages.amounts_text(stranded.missing)} on {stranded.nearest}" if stranded.missing else ""
-
-
-def _remove_nodes(
-    lost: Sequence[str], index: PlacementIndex, not_recreated: frozenset[WorkloadKey], context: SpreadContext
-) -> tuple[list[Workload], list[WorkloadKey]]:
-    """Remove the nodes and their pods; returns the pods to place again, as recreated, and those lost with the node."""
-    displaced, gone = [], []
-    for name in lost:
-        for key in index.workloads_on(index.slots.by_name[name]):
-            placed = index.records[key]
-            if placed.workload.terminating or key in not_recreated or is_pinned_to_node(placed.workload):
-                gone.append(key)
-            else:
-                displaced.append(recreating.as_recreated(placed, index, context))
-            index.remove(key)
-        index.remove_target(name)
-    return displaced, gone
 
 
 def stranded_pod(failed: PodPlacement, engine: Engine, *, with_fixes: bool = False) -> StrandedPod:

@@ -101,6 +101,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
         "bayplan explain pod/web-4 -n shop -f cluster.yaml",
         "bayplan explain deploy/web --state cluster.json -f web.yaml",
         "bayplan explain pod/web-4 -f cluster.json -o json",
+        "bayplan explain deploy/web --state cluster.json --lose node/worker-1",
         "bayplan explain deployment/shop -f fleet/",
     ),
     details=(
@@ -240,7 +241,7 @@ def explain_pod(
     updated = [one for one in cluster.rollouts if any(map(asked.matches_pod, one.pods)) or asked.names(one.key)]
     namespaces = {one.namespace for one in pending} | {one.workload.namespace for one in running}
     _check_one_namespace(namespaces | {one.pod.metadata.namespace for one in refused}, str(asked))
-    if pending or refused or updated:
+    if pending or refused or updated or cluster.draining or cluster.gone:
         if alone:
             cluster.pending, cluster.rollouts = pending, updated
         found = _explain_placed(is_asked, pending, cluster, engine_of, preempts=preempts)
@@ -281,6 +282,10 @@ def _explain_placed(
     )
     answer = place_cluster.place(cluster, engine_of, chosen)
     requested = [one for one in answer.placements if is_asked(one.workload)]
+    stays = next((one for one in answer.blocked if is_asked(cluster.index.records[one.pod].workload)), None)
+    if stays is not None and not requested:
+        message = f"{stays.pod} stays on {stays.node}, which cannot be drained: {stays.why}"
+        return explanation.Explanation(stays.pod, "", message, [], [])
     for placement in sorted(requested, key=lambda one: bool(one.target)):
         if placement.target and preempting:
             return preempting[0]

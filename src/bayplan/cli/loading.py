@@ -71,6 +71,11 @@ def load(
                 schedulers=options.known_schedulers(),
                 progress=lambda text: show(lambda: text),
             )
+        if what_if != NOTHING_SUPPOSED:
+            from bayplan.cli import node_events
+
+            found.parallel_sets = cluster.parallel_sets(inputs.controllers.get("StatefulSet", ()))
+            node_events.apply(what_if, found)
     for note in found.notes:
         console.note(note)
     return found

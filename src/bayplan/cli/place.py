@@ -75,6 +75,8 @@ class PodPlan(msgspec.Struct):
         "kubectl get nodes,namespaces,pods,deployments,replicasets -A -o json | bayplan place --state - -f new.yaml",
         "bayplan place --context prod -f web.yaml --replicas max",
         "bayplan place -f cluster.json --explain -o html --output-file plan.html",
+        "bayplan place --state cluster.json --lose topology.kubernetes.io/zone=a",
+        "bayplan place --state cluster.json --drain node/worker-1 --add-node like=worker-1",
         "bayplan place -f fleet/ -f shop.yaml",
     ),
     details=(
@@ -161,10 +163,13 @@ def place(
     if explain and (replicas is not None or scale):
         option = "--scale" if scale else "--replicas"
         raise click.UsageError(f"{option} only counts: use --explain without it")
+    if what_if.drain and replicas is not None:
+        raise click.UsageError("--replicas places nothing that --drain evicts: use --cordon or --lose")
     is_included, engines = scope.predicate(), options.configured_engines()
     found = loading.load(sources, scope, decisions, console, assumed_load=hpa, what_if=what_if)
-    pending = [workload for workload in found.pending if is_included(workload)]
-    if not pending and not getattr(found, "rollouts", ()):
+    displaced = getattr(found, "displaced", {})  # is placed, in scope or not
+    pending = [workload for workload in found.pending if workload.key in displaced or is_included(workload)]
+    if not pending and not getattr(found, "rollouts", ()) and not what_if.drain:
         console.note("there is nothing to place")
     from bayplan.reading.cluster import LoadedCluster
 
@@ -228,7 +233,7 @@ def _passes(answer: ClusterPlacement, cluster: LoadedCluster, console: Console, 
     n_bad = counted.change.n_bad if gated else counted.change.n_bad + counted.others.n_bad
     n_unknown = counted.n_not_judged + len(cluster.not_judged_objects) + cluster.n_set_aside
     n_unknown += cluster.n_unread + ends.count(HELD_BACK)
-    return not n_bad and STUCK not in ends and not (strict and n_unknown)
+    return not n_bad and not answer.blocked and STUCK not in ends and not (strict and n_unknown)
 
 
 class PlanSettings(msgspec.Struct, frozen=True):
@@ -299,6 +304,10 @@ def _plan_as(output: str, plan: PodPlan, not_judged: Sequence[tuple[ObjectKey, s
 
         return html_report.page(plan.found, texts)
     parts = [tables.rendered(part, width) for part in placements.tables_of(plan.found, wide=output == "wide")]
+    if plan.found.blocked:
+        from bayplan.writing import what_if
+
+        parts.append(what_if.text(plan.found.blocked))
     parts.append(rollouts.text(plan.found.rollouts, width, wide=output == "wide").lstrip("\n"))
     return "\n".join(filter(None, parts)) + "".join(f"\n{key}: {text}" for key, text in texts.items())
 

@@ -25,6 +25,7 @@ from bayplan.placing.pod_scheduler import OnPreemption, PodScheduler
 if TYPE_CHECKING:
     from bayplan.controllers.rollouts import Rollout
     from bayplan.placing.rollout_history import RolloutResult
+    from bayplan.placing.what_if import BlockedEviction
 
 
 class ClusterToPlace(msgspec.Struct, kw_only=True):
@@ -36,6 +37,10 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     whether they can be placed. `rollouts` are the controllers that the change updates: their new pods are created step
     by step, and `admission` admits them. `default_class` is the storage class of claims that name none. `csi_drivers`
     says whether each driver attaches its volumes to nodes; if they are `csi_drivers_known`, there are no others.
+
+    `displaced` leads from pods that a what-if has taken their node to that node; `gone` are those that are not created
+    again. `draining` are the nodes to drain. `parallel_sets` are the StatefulSets, by namespace and name, that create
+    their pods at once.
     """
 
     index: PlacementIndex
@@ -50,6 +55,10 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     default_class: str = ""
     csi_drivers: dict[str, bool] = {}
     csi_drivers_known: bool = True
+    displaced: dict[WorkloadKey, str] = {}
+    gone: list[PodPlacement] = []
+    draining: tuple[str, ...] = ()
+    parallel_sets: frozenset[tuple[str, str]] = frozenset()
 
 
 class ClusterPlacement(msgspec.Struct, frozen=True):
@@ -57,12 +66,13 @@ class ClusterPlacement(msgspec.Struct, frozen=True):
     Where everything is in the end.
 
     `change` names the placements that the change has brought about, victims of its preemption included; None if there
-    is no change.
+    is no change. `blocked` are the pods that keep nodes from being drained.
     """
 
     placements: list[PodPlacement]
     rollouts: list[RolloutResult]
     change: frozenset[WorkloadKey] | None = None
+    blocked: list[BlockedEviction] = []
 
 
 class PlacingOptions(msgspec.Struct, frozen=True):
@@ -102,9 +112,24 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
         on_preemption=options.on_preemption,
         on_attempt=on_attempt,
     )
+    waits: dict[WorkloadKey, WorkloadKey] = {}
+    if cluster.displaced or cluster.draining:
+        from bayplan.placing import what_if  # only a what-if needs it
+
+        waits = what_if.waiting_for(cluster.pending, cluster.displaced, cluster.parallel_sets)
+    held = {}
     for workload in cluster.pending:
-        scheduler.add(workload)
-    scheduler.schedule(until=lambda: not cluster.rollouts and options.until(scheduler.placements))
+        if workload.key in waits:
+            held[workload.key] = workload
+        else:
+            scheduler.add(workload)
+    is_partial = bool(cluster.rollouts or cluster.draining or held)
+    scheduler.schedule(until=lambda: not is_partial and options.until(scheduler.placements))
+    if held:
+        _schedule_held(held, waits, scheduler)
+    blocked: list[BlockedEviction] = []
+    if cluster.draining:
+        blocked = what_if.drain(cluster, scheduler)
     results: list[RolloutResult] = []
     doubts = dict(cluster.not_judged)
     if cluster.rollouts:
@@ -123,8 +148,27 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
         results = stepper.run(progress=on_step) if options.in_steps else stepper.end_state()
         doubts.update(stepper.not_judged)
     found = [_judged(one, doubts.get(one.workload.key, "")) for one in scheduler.placements.values()]
+    if cluster.displaced:
+        moved = cluster.displaced
+        found = [msgspec.structs.replace(one, displaced_from=moved.get(one.workload.key, "")) for one in found]
+    if held:
+        found += [
+            PodPlacement(one, message=what_if.WAITS_FOR.format(waits[key]), displaced_from=cluster.displaced[key])
+            for key, one in held.items()
+        ]
+    found += cluster.gone
     found += [_refused(one, cluster) for one in cluster.refused]
-    return ClusterPlacement(found, results, _of_change(cluster, found))
+    return ClusterPlacement(found, results, _of_change(cluster, found), blocked)
+
+
+def _schedule_held(
+    held: dict[WorkloadKey, Workload], waits: Mapping[WorkloadKey, WorkloadKey], scheduler: PodScheduler
+) -> None:
+    """Place the pods that a controller creates only when another one runs; `held` keeps those it never creates."""
+    while ready := [key for key in held if (one := scheduler.placements.get(waits[key])) is not None and one.target]:
+        for key in ready:
+            scheduler.add(held.pop(key))
+        scheduler.schedule()
 
 
 def _judged(placement: PodPlacement, doubt: str) -> PodPlacement:

@@ -25,7 +25,8 @@ class PodPlacement(msgspec.Struct, frozen=True):
 
     `victims` are the pods that it preempts for that. A victim names its `preemptor` and the node where it ran
     (`preempted_from`); it is `lost` if no controller creates it again. A pod is `refused` if an API server would not
-    create it. `not_judged` says why it is not known whether the pod can be placed.
+    create it. `not_judged` says why it is not known whether the pod can be placed. `displaced_from` is the node that
+    was lost, or that is drained.
     """
 
     workload: Workload
@@ -39,6 +40,7 @@ class PodPlacement(msgspec.Struct, frozen=True):
     lost: bool = False
     refused: bool = False
     not_judged: str = ""
+    displaced_from: str = ""
 
     @property
     def is_unschedulable(self) -> bool:

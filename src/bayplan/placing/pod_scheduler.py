@@ -41,7 +41,11 @@ Recreate = Callable[[Workload], Workload | None]
 
 
 class PreemptedPod(msgspec.Struct, frozen=True):
-    """A running pod that was preempted; `is_recreated` if its controller creates it again."""
+    """
+    A running pod that was preempted, or evicted from its node without a `preemptor`.
+
+    `is_recreated` if its controller creates it again.
+    """
 
     victim: Workload
     node: str
@@ -96,6 +100,14 @@ class PodScheduler:
             self._index.remove(key)
         self.placements.pop(key, None)
         self._unplaced.pop(key, None)
+
+    def evict(self, key: WorkloadKey) -> str:
+        """Evict a placed pod as the eviction API does, unless a budget forbids it: why, empty if it was evicted."""
+        victim = self._index.records[key].workload
+        forbidding = self._budgets.forbidding(victim)
+        if not forbidding:
+            self._remove_victim(victim, WorkloadKey(""))
+        return forbidding
 
     def schedule(self, *, until: Callable[[], bool] = lambda: False) -> None:
         """Make attempts until no pod can be placed or tried, or until `until` is true after one of them."""
@@ -157,24 +169,26 @@ class PodScheduler:
     def _preempt(self, workload: Workload, found: Preemption) -> None:
         """Nominate the pod and evict its victims: in the answer they are gone before anything else is decided."""
         self._on_preemption(workload, found)
-        records = [self._index.records[key] for key in found.victims]
-        self._queue.nominate(
-            workload, found.target, frozenset(pod_evaluator.evicted_id(one.workload) for one in records)
-        )
+        victims = [self._index.records[key].workload for key in found.victims]
+        self._queue.nominate(workload, found.target, frozenset(map(pod_evaluator.evicted_id, victims)))
         self._victims[workload.key] = (*self._victims.get(workload.key, ()), *found.victims)
-        for record in records:
-            victim, node = record.workload, record.shares[0][0]
-            again = None if victim.terminating else self._recreate(victim)
-            self._index.remove(victim.key)
-            self._budgets.charge(victim, 1)
-            eviction = PreemptedPod(victim, node, workload.key, again is not None)
-            self.evictions.append(eviction)
-            self._evicted[victim.key] = eviction
-            self.placements.pop(victim.key, None)
-            if again is not None:
-                self.add(again)
-            elif not victim.terminating:
-                self._record(victim, lost=True)
+        for victim in victims:
+            self._remove_victim(victim, workload.key)
+
+    def _remove_victim(self, victim: Workload, preemptor: WorkloadKey) -> None:
+        """Remove a pod that was evicted, for a preemptor or for none; the pod that replaces it waits."""
+        node = self._index.records[victim.key].shares[0][0]
+        again = None if victim.terminating else self._recreate(victim)
+        self._index.remove(victim.key)
+        self._budgets.charge(victim, 1)
+        eviction = PreemptedPod(victim, node, preemptor, again is not None)
+        self.evictions.append(eviction)
+        self._evicted[victim.key] = eviction
+        self.placements.pop(victim.key, None)
+        if again is not None:
+            self.add(again)
+        elif not victim.terminating:
+            self._record(victim, lost=True)
 
     def _diagnose_unplaced(self) -> None:
         """Say why pods fit nowhere, in the cluster as it is now: it may have changed since they were tried."""
@@ -186,7 +200,7 @@ class PodScheduler:
 
     def _record(self, workload: Workload, target: str = "", total: int = 0, **further: Any) -> None:
         evicted = self._evicted.get(workload.key)
-        if evicted is not None:
+        if evicted is not None and evicted.preemptor:
             further |= {"preemptor": evicted.preemptor, "preempted_from": evicted.node}
         self.placements[workload.key] = PodPlacement(workload, target, total, **further)
 

@@ -60,6 +60,16 @@ class DisruptionBudgets:
             if budget.selects(workload.labels) and workload.name not in budget.disrupted:
                 self.put(msgspec.structs.replace(budget, allowed=budget.allowed - times))
 
+    def forbidding(self, workload: Workload) -> str:
+        """Why the eviction API does not evict a pod now; empty if it does (Go: pkg/registry/core/pod/storage)."""
+        here = self._namespaces.get(workload.namespace, {}).values()
+        selecting = [budget for budget in here if budget.selects(workload.labels)]
+        if len(selecting) > 1:
+            return f"more than one PodDisruptionBudget selects it: {', '.join(one.name for one in selecting)}"
+        if selecting and selecting[0].allowed < 1:
+            return f"PodDisruptionBudget {selecting[0].name} allows no disruption"
+        return ""
+
     def violations(self, groups: NDArray[np.intp], rows: Rows, pod_table: PodTable) -> Mask:
         """
         Which workloads violate a budget if all of their group are evicted, shape (n,): those beyond what it allows.

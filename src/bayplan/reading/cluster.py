@@ -258,6 +258,15 @@ def cluster_of(
     )
 
 
+def parallel_sets(stateful_sets: Iterable[ApiObject]) -> frozenset[tuple[str, str]]:
+    """The StatefulSets, by namespace and name, that create all their pods at once."""
+    return frozenset(
+        (one.metadata.namespace, one.metadata.name)
+        for one in stateful_sets
+        if isinstance(one, Controller) and one.spec.pod_management_policy == "Parallel"
+    )
+
+
 def _not_known(inputs: Inputs, sink: PodSink) -> list[tuple[ObjectKey, str]]:
     """What the change does to running pods in a way that is not judged."""
     if inputs.change is None:

@@ -20,6 +20,21 @@ UNTOLERATED = Reason("taint", "node(s) had untolerated taint(s)", StatusCode.UNR
 
 Tolerations = tuple[Toleration, ...]
 
+# The condition of the node sets and unsets these (Go: pkg/controller/nodelifecycle, cloud-provider), so removing one
+# does not last, and a pod that tolerates it does not run there.
+CONDITION_TAINTS = frozenset({
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/out-of-service",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cloudprovider.kubernetes.io/shutdown",
+})  # fmt: skip
+
 
 class TaintToleration(PartRule[Tolerations]):
     name = "TaintToleration"

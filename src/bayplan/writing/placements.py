@@ -124,6 +124,8 @@ def message_of(placement: PodPlacement) -> str:
     if placement.preemptor:
         lost = "; no controller creates it again" if placement.lost else ""
         parts.append(f"preempted from {placement.preempted_from} by {placement.preemptor}{lost}")
+    elif placement.displaced_from and placement.target:
+        parts.append(f"moved from {placement.displaced_from}")
     if placement.victims:
         names = tables.listed(placement.victims, _MAX_NAMES_SHOWN)
         parts.append(f"would preempt {names} on {placement.target or 'its nominated node'}")
@@ -156,6 +158,10 @@ def document(
         content["rollouts"] = rollouts.documents(answer.rollouts)
     if not_judged:
         content["notJudgedObjects"] = [{**key._asdict(), "reason": reason} for key, reason in not_judged]
+    if answer.blocked:
+        from bayplan.writing import what_if
+
+        content["blockedEvictions"] = what_if.documents(answer.blocked)
     return versioned.document("PlacementList", content)
 
 
@@ -177,6 +183,8 @@ def _item(placement: PodPlacement, explanation: dict[str, Any] | None) -> dict[s
         item["notJudged"] = placement.not_judged
     if placement.victims:
         item["victims"] = list(placement.victims)
+    if placement.displaced_from:
+        item |= {"displacedFrom": placement.displaced_from, "lost": placement.lost}
     if placement.preemptor:
         item |= {"preemptedBy": placement.preemptor, "preemptedFrom": placement.preempted_from, "lost": placement.lost}
     return item if explanation is None else {**item, "explanation": explanation}
