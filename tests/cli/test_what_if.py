@@ -231,3 +231,72 @@ def test_bad_names_and_contradictions_are_refused(words, message, asked):
     result = asked(*words, objects=NODES)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+class TestGate:
+    """With -f, the consequences of what is supposed decide the exit code too, and what was pending before does not."""
+
+    NEW = pod("new", "", owner=None, cpu="0")
+    NARROW = (node("n1", "a"), node("n2", "b", cpu="1"))
+
+    @pytest.fixture
+    def gated(self, asked, tmp_path):
+        def ask(*words, objects, **options):
+            (tmp_path / "new.json").write_text(json.dumps(self.NEW))
+            return asked(*words, "-f", tmp_path / "new.json", objects=objects, **options)
+
+        return ask
+
+    @pytest.mark.parametrize("event", ["--drain", "--lose"])
+    def test_a_pod_that_lost_its_node_and_fits_nowhere_counts(self, event, gated):
+        objects = [*self.NARROW, pod("web-1", "n1", cpu="3")]
+        result = gated(event, "node/n1", objects=objects)
+        assert items(result)["web-1"]["target"] == ""
+        assert items(result)["web-1"]["ofChange"] is True
+        assert result.exit_code == 1
+        assert gated(event, "node/n1", objects=[*NODES, pod("web-1", "n1", cpu="3")]).exit_code == 0
+
+    @pytest.mark.parametrize("event", ["--drain", "--lose", "--cordon"])
+    def test_a_pod_that_would_get_the_node_otherwise_counts(self, event, gated):
+        objects = [*self.NARROW, pod("web-1", "", cpu="3")]
+        assert gated(objects=objects).exit_code == 0
+        result = gated(event, "node/n1", objects=objects)
+        assert (items(result)["web-1"]["target"], items(result)["web-1"]["ofChange"]) == ("", True)
+        assert result.exit_code == 1
+
+    @pytest.mark.parametrize("event", ["--drain", "--lose", "--cordon"])
+    def test_a_pod_that_fits_nowhere_anyway_does_not_count(self, event, gated):
+        result = gated(event, "node/n1", objects=[*self.NARROW, pod("web-1", "", cpu="30")])
+        assert (items(result)["web-1"]["ofChange"], result.exit_code) == (False, 0)
+
+    def test_a_pod_that_a_displaced_pod_preempts_counts(self, gated):
+        objects = [*self.NARROW, pod("high", "n1", priority=9), pod("low", "n2", ("ReplicaSet", "low"))]
+        result = gated("--drain", "node/n1", objects=objects)
+        assert (items(result)["high"]["target"], items(result)["low"]["target"]) == ("n2", "")
+        assert (items(result)["low"]["ofChange"], result.exit_code) == (True, 1)
+
+    def test_a_pod_that_blocks_a_drain_counts(self, gated):
+        objects = [*NODES, pod("web-1", "n1"), budget("web", "web", maxUnavailable=0)]
+        assert gated("--drain", "node/n1", objects=objects).exit_code == 1
+
+    def test_displaced_pods_outside_the_namespace_are_placed_and_count(self, gated):
+        other = pod("web-1", "n1", cpu="3")
+        other["metadata"]["namespace"] = "other"
+        for event in ("--drain", "--lose"):
+            result = gated(event, "node/n1", "-n", "shop", objects=[*self.NARROW, other])
+            assert (items(result)["web-1"]["target"], result.exit_code) == ("", 1)
+
+
+def test_explain_says_that_a_pod_stays_because_another_one_blocks_the_drain(asked):
+    objects = [*NODES, pod("web-1", "n1"), pod("alone", "n1", owner=None)]
+    result = asked("pod/web-1", "--drain", "node/n1", objects=objects, command="explain", output="text")
+    assert "shop/web-1 stays on n1, which cannot be drained: shop/alone: no controller" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_explain_of_a_controller_prefers_the_pod_that_stays_to_one_that_moves(asked):
+    objects = [*NODES, pod("web-abcde", "n1"), pod("web-fghij", "n2"), pod("alone", "n1", owner=None)]
+    words = ("rs/web", "--drain", "node/n1", "--drain", "node/n2")
+    result = asked(*words, objects=objects, command="explain", output="text")
+    assert "shop/web-abcde stays on n1, which cannot be drained" in result.stdout
+    assert result.exit_code == 1

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from bayplan.controllers.desired_state import ObjectKey
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
+    from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload, WorkloadKey
     from bayplan.placing.place_pods import PodPlacement
+    from bayplan.placing.what_if import BlockedEviction
     from bayplan.preempting.preemption import Preemption
     from bayplan.reading.cluster import LoadedCluster
     from bayplan.reading.fleet import Fleet
@@ -282,14 +284,32 @@ def _explain_placed(
     )
     answer = place_cluster.place(cluster, engine_of, chosen)
     requested = [one for one in answer.placements if is_asked(one.workload)]
-    stays = next((one for one in answer.blocked if is_asked(cluster.index.records[one.pod].workload)), None)
-    if stays is not None and not requested:
-        message = f"{stays.pod} stays on {stays.node}, which cannot be drained: {stays.why}"
-        return explanation.Explanation(stays.pod, "", message, [], [])
+    if answer.blocked and all(one.target for one in requested):
+        stays = _explain_blocked(is_asked, answer.blocked, cluster.index)
+        if stays is not None:
+            return stays
     for placement in sorted(requested, key=lambda one: bool(one.target)):
         if placement.target and preempting:
             return preempting[0]
         return _explanation_of(placement, engine_of)
+    return None
+
+
+def _explain_blocked(
+    is_asked: Callable[[Workload], bool], blocked: Sequence[BlockedEviction], index: PlacementIndex
+) -> Explanation | None:
+    """Why a requested pod stays on a node to drain, if one does."""
+    from bayplan.explaining import explanation
+
+    for one in blocked:
+        here = [
+            key for key in index.workloads_on(index.slots.by_name[one.node]) if is_asked(index.records[key].workload)
+        ]
+        if here:
+            stays = one.pod if one.pod in here else here[0]
+            why = one.why if stays == one.pod else f"{one.pod}: {one.why}"
+            message = f"{stays} stays on {one.node}, which cannot be drained: {why}"
+            return explanation.Explanation(stays, "", message, [], [])
     return None
 
 

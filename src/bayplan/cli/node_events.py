@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from bayplan.cli import options
 from bayplan.explaining import new_nodes
 from bayplan.placing import what_if
 from bayplan.placing.what_if import NewNode, NodeEvents
@@ -45,19 +46,19 @@ class LabelledNodes(msgspec.Struct, frozen=True):
         return f"{self.key}={self.value}"
 
 
-def apply(options: WhatIfOptions, cluster: LoadedCluster) -> None:
+def apply(supposed: WhatIfOptions, cluster: LoadedCluster) -> None:
     """Let it happen to the cluster; raises a usage error for unknown names and for contradictions."""
     nodes = {name: cluster.index.slots.at(slot) for name, slot in sorted(cluster.index.slots.by_name.items())}
     lost, drained, cordoned = (
         _named(option, asked, nodes)
-        for option, asked in (("--lose", options.lose), ("--drain", options.drain), ("--cordon", options.cordon))
+        for option, asked in (("--lose", supposed.lose), ("--drain", supposed.drain), ("--cordon", supposed.cordon))
     )
     for option, others in (("--drain", drained), ("--cordon", cordoned)):
         both = sorted(set(lost) & set(others))
         if both:
             raise click.UsageError(f"--lose and {option} contradict each other: both name {', '.join(both)}")
-    events = NodeEvents(lost=lost, drained=drained, cordoned=cordoned, added=_added(options.add_node, nodes))
-    what_if.apply(events, cluster)
+    events = NodeEvents(lost=lost, drained=drained, cordoned=cordoned, added=_added(supposed.add_node, nodes))
+    what_if.apply(events, cluster, options.configured_engines()(cluster.index))
 
 
 def _parsed(option: str, text: str) -> NamedNode | LabelledNodes:

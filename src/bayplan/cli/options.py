@@ -363,8 +363,8 @@ GATE = Option(
     default=CHANGE,
     show_default=True,
     heading=_OUTPUT,
-    help="Which workloads decide the exit code. change: those of -f, if --state or --context gives what runs apart "
-    "from it. all: also what was pending before.",
+    help="Which workloads decide the exit code. change: those of -f and what follows from a what-if, if --state "
+    "or --context gives what runs apart from it. all: also what was pending before.",
 )
 STRICT = Option(
     "--strict", is_flag=True, heading=_OUTPUT, help="Exit with code 1 also if something could not be judged."

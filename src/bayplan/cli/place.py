@@ -193,7 +193,9 @@ def place(
         fills = fill(pending, engines(found.index), None if replicas == MAX else int(replicas))
         console.answer(_fills_as(output, fills, console.table_width))
         return commands.exit_code(all(one.enough for one in fills), exit_zero=exit_zero)
-    n_left_out = _leave_out(found, scope, console) if len(pending) < len(found.pending) or found.rollouts else 0
+    n_left_out = (
+        _leave_out(found, pending, scope, console) if len(pending) < len(found.pending) or found.rollouts else 0
+    )
     settings = PlanSettings(explain, not no_preemption, rollout == STEPS)
     plan = plan_pods(found, engines(found.index), settings, console)
     console.answer(_plan_as(output, plan, found.not_judged_objects, console.table_width))
@@ -202,15 +204,13 @@ def place(
     return commands.exit_code(passes and not (strict and n_left_out), exit_zero=exit_zero)
 
 
-def _leave_out(cluster: LoadedCluster, scope: options.ScopeOptions, console: Console) -> int:
-    """Keep only what is in the scope; how much of the change is not, which a note says."""
-    is_included, includes = scope.predicate(), scope.includes()
+def _leave_out(cluster: LoadedCluster, pending: list[Workload], scope: options.ScopeOptions, console: Console) -> int:
+    """Keep only these pods and the rollouts of the scope; how much of the change is not, which a note says."""
+    includes = scope.includes()
     rollouts = [one for one in cluster.rollouts if includes(one.key.namespace, one.pod_labels)]
-    change = cluster.change or ()
-    n_pods = sum(one.key in change and not is_included(one) for one in cluster.pending)
+    n_pods = len({one.key for one in cluster.pending} & (cluster.change or set()) - {one.key for one in pending})
     n_rollouts = len(cluster.rollouts) - len(rollouts)
-    cluster.pending = [one for one in cluster.pending if is_included(one)]
-    cluster.rollouts = rollouts
+    cluster.pending, cluster.rollouts = pending, rollouts
     if n_pods or n_rollouts:
         counted = " and ".join(
             f"{n} {noun if n == 1 else f'{noun}s'}" for n, noun in ((n_pods, "pod"), (n_rollouts, "rollout")) if n

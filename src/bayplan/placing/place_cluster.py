@@ -39,8 +39,8 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     says whether each driver attaches its volumes to nodes; if they are `csi_drivers_known`, there are no others.
 
     `displaced` leads from pods that a what-if has taken their node to that node; `gone` are those that are not created
-    again. `draining` are the nodes to drain. `parallel_sets` are the StatefulSets, by namespace and name, that create
-    their pods at once.
+    again. `draining` are the nodes to drain. `placed_otherwise` are pending pods that have a node without the what-if.
+    `parallel_sets` are the StatefulSets, by namespace and name, that create their pods at once.
     """
 
     index: PlacementIndex
@@ -58,6 +58,7 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     displaced: dict[WorkloadKey, str] = {}
     gone: list[PodPlacement] = []
     draining: tuple[str, ...] = ()
+    placed_otherwise: frozenset[WorkloadKey] = frozenset()
     parallel_sets: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -65,8 +66,8 @@ class ClusterPlacement(msgspec.Struct, frozen=True):
     """
     Where everything is in the end.
 
-    `change` names the placements that the change has brought about, victims of its preemption included; None if there
-    is no change. `blocked` are the pods that keep nodes from being drained.
+    `change` names the placements that the change or a what-if has brought about, victims of preemption included; None
+    if there is no change. `blocked` are the pods that keep nodes from being drained.
     """
 
     placements: list[PodPlacement]
@@ -185,11 +186,17 @@ def _refused(one: RefusedPod, cluster: ClusterToPlace) -> PodPlacement:
 
 
 def _of_change(cluster: ClusterToPlace, placements: Iterable[PodPlacement]) -> frozenset[WorkloadKey] | None:
-    """The keys of the placements of the change: its own pods, and whoever it preempts, and whoever these preempt."""
+    """
+    The keys of the placements of the change: its own pods, pods that these preempt, and so on.
+
+    What follows from a what-if is part of it: pods that lose their node, and pods that therefore get none.
+    """
     if cluster.change is None:
         return None
     rolled_out = {f"{one.key.namespace}/{name}" for one in cluster.rollouts for name in one.pods}
-    found = {*cluster.change, *map(WorkloadKey, rolled_out)}
+    found = {*cluster.change, *map(WorkloadKey, rolled_out), *cluster.displaced}
+    found |= {one.workload.key for one in cluster.gone}
+    found |= {one.workload.key for one in placements if not one.target} & cluster.placed_otherwise
     victims = {one.workload.key: one.preemptor for one in placements if one.preemptor}
     while more := {key for key, preemptor in victims.items() if preemptor in found and key not in found}:
         found |= more

@@ -29,6 +29,7 @@ from bayplan.placing import recreating
 from bayplan.placing.place_pods import PodPlacement
 
 if TYPE_CHECKING:
+    from bayplan.engine.engine import EngineOf
     from bayplan.placing.place_cluster import ClusterToPlace
     from bayplan.placing.pod_scheduler import PodScheduler
 
@@ -72,9 +73,11 @@ class RemovedPods(msgspec.Struct, frozen=True):
     gone: list[tuple[Workload, str]]
 
 
-def apply(events: NodeEvents, cluster: ClusterToPlace) -> None:
+def apply(events: NodeEvents, cluster: ClusterToPlace, engine_of: EngineOf) -> None:
     """Change the cluster; the pods that must be placed again are pending then. Drains begin when it is placed."""
     index = cluster.index
+    if cluster.change is not None and not {one.key for one in cluster.pending} <= cluster.change:
+        cluster.placed_otherwise = _placed(cluster, engine_of)
     for new in events.added:
         index.add_target(new.target)
         if new.model:
@@ -95,8 +98,16 @@ def apply(events: NodeEvents, cluster: ClusterToPlace) -> None:
     cluster.draining = events.drained
     if events.drained:
         cluster.disruption_budgets = [_with_status(one, index) for one in cluster.disruption_budgets]
-    if cluster.change is not None:
-        cluster.change |= {*cluster.displaced, *(one.workload.key for one in cluster.gone)}
+
+
+def _placed(cluster: ClusterToPlace, engine_of: EngineOf) -> frozenset[WorkloadKey]:
+    """The pending pods that have a node in the cluster as it is; rollouts are not stepped through for that."""
+    from bayplan.placing import place_cluster
+
+    as_it_is = msgspec.structs.replace(cluster, rollouts=[])
+    with cluster.index.tentatively():
+        found = place_cluster.place(as_it_is, engine_of, place_cluster.PlacingOptions()).placements
+    return frozenset(one.workload.key for one in found if one.target)
 
 
 def remove_nodes(
