@@ -326,8 +326,10 @@ class PeerIndex:
 
     def _count_members(self, cls: WorkloadClass, counter: Counter, sign: int) -> None:
         if cls.n_spread or cls.nowhere:  # a workload on several targets counts once in each domain, and once in all
-            for key in cls.keys:
-                counter.add(self.records[key].slots, sign)
+            records, add = self.records, counter.add
+            for alike in cls.label_sets.values():
+                for key in alike:
+                    add(records[key].slots, sign)
             return
         counter.add_all(cls.members, cls.n_members, sign)
 

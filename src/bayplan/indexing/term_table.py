@@ -51,13 +51,14 @@ class Counter:
         """Count one workload (or `change` of them) that is on all of these targets at once."""
         self.anywhere += change
         column = self.column
-        if len(slots) == 1 and not column.further:
-            domain = column.at[slots[0]]
-            if domain != ABSENT:
+        if column.further:
+            for domain in {domain for slot in slots for domain in column.domains(slot)}:
                 self._bump(domain, change)
             return
-        for domain in {domain for slot in slots for domain in column.domains(slot)}:
-            self._bump(domain, change)
+        at = column.at
+        for domain in (at[slots[0]],) if len(slots) == 1 else {at[slot] for slot in slots}:
+            if domain != ABSENT:
+                self._bump(domain, change)
 
     def add_all(self, members: Mapping[int, Collection[object]], n_members: int, change: int) -> None:
         """Count many workloads that are on one target each: `members` has the `n_members` of them by slot."""
