@@ -2,11 +2,13 @@
 
 import gc
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The result of a test run must not depend on chance: the same cases each time, and new ones with `make fuzz`.
-settings.register_profile("repeatable", derandomize=True, database=None)
-settings.register_profile("exploring", print_blob=True)
+# The result of a test run must not depend on chance: the same cases each time, and new ones with `make fuzz`;
+# nor on how busy the machine is.
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", derandomize=True, database=None, **UNTIMED)
+settings.register_profile("exploring", print_blob=True, **UNTIMED)
 settings.load_profile("repeatable")
 
 
