@@ -17,7 +17,7 @@ def engine_answer(question):
     situation = questions.pod_situation_of(asked)
     engine = Engine(situation.index, profiles.pod_rules(situation.profile))
     decision = schedule_pod.schedule(situation.workload, engine)
-    return answers.pod_answer(asked.name, decision, situation.index)
+    return answers.pod_answer(asked.name, decision, situation.index, pre_score_fault=situation.pre_score_fault)
 
 
 def preemption_engine_answer(question):
@@ -26,7 +26,7 @@ def preemption_engine_answer(question):
     situation = questions.preemption_situation_of(asked)
     engine = Engine(situation.index, profiles.pod_rules(situation.profile))
     found = preemption.preempt(situation.workload, engine, situation.disruption_budgets, situation.nominated)
-    return answers.preemption_answer(asked.name, found)
+    return answers.preemption_answer(asked.name, found, situation.index)
 
 
 def fleet_engine_answer(question):

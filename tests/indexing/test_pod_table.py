@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.pod_table import FREE_ROW, NOT_STARTED
 from bayplan.indexing.slots import rank_of
+from bayplan.model.kubernetes_versions import V1_36
 from bayplan.model import timestamps
 from bayplan.model.labels import equals
 from bayplan.model.semantics import UPSTREAM
@@ -32,7 +33,7 @@ def shown(index, pod_table):
                 int(pod_table.slot[row]),
                 int(pod_table.priority[row]),
                 int(pod_table.started[row]),
-                int(pod_table.rank[row]),
+                int(pod_table.rank[row]) if record.workload.started else None,
                 bool(pod_table.has_ports[row]),
                 {name: amount for name, amount in amounts.items() if amount},
                 int(pod_table.class_id[row]),
@@ -51,9 +52,9 @@ def expected(index):
                 record.slots[0],
                 workload.priority,
                 timestamps.nanoseconds(workload.started) if workload.started else NOT_STARTED,
-                rank_of(index.slots.seed, key),
+                rank_of(index.slots.seed, key) if workload.started else None,
                 bool(workload.needs.host_ports),
-                {"pods": 1, **{name: amount for name, amount in workload.needs.requests.amounts if amount}},
+                {"pods": 1, **{name: amount for name, amount in workload.needs.requests.on_node(V1_36).amounts if amount}},
                 record.member_of.id,
                 (workload.namespace, workload.labels),
             )
@@ -61,8 +62,8 @@ def expected(index):
 
 
 def in_order(index):
-    known = expected(index)
-    return sorted(known, key=lambda key: (known[key][0], -known[key][1], known[key][2], known[key][3]))
+    known, rank = expected(index), index.pod_table.rank
+    return sorted(known, key=lambda key: (known[key][0], -known[key][1], known[key][2], rank[index.records[key].row]))
 
 
 @settings(max_examples=40, deadline=None)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.mapping import pod_shapes, pods
+from bayplan.mapping import pod_requests, pod_shapes, pods
 from bayplan.wire.pods import Pod
 
 MIB = 2**20
@@ -219,7 +219,7 @@ def test_pods_of_one_shape_need_what_the_pod_itself_says(containers, init_contai
         "status": {"containerStatuses": statuses, "initContainerStatuses": init_statuses},
     }
     pod = msgspec.convert(written, Pod)
-    assert pods.workload_of(pod).needs.requests == pods.requests_of(pod)
+    assert pods.workload_of(pod).needs.requests == pod_requests.requests_of(pod)
 
 
 @pytest.mark.parametrize("spec, is_shared", [

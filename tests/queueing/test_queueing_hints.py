@@ -1,5 +1,6 @@
 """Which changes give an unschedulable pod a queueing hint: one line per rule that rejects it and change."""
 
+import msgspec
 import pytest
 
 from bayplan.engine import filtering
@@ -7,15 +8,15 @@ from bayplan.engine.engine import Engine
 from bayplan.queueing.pending_pod import PendingPod
 from bayplan.queueing.unschedulable_pods import UnschedulableClass
 from bayplan.rules import profiles
-from bayplan.rules.profiles import SchedulerProfile
 from bayplan.rules.resources_fit import ResourcesFit, ResourcesFitArguments
 from rules.shorthand import claim, container, node, pod, situation_of, uses, volume
 
 YES, NO = True, False
 GPU = "example.com/gpu"
 ROOM = {"cpu": "4", "pods": "10", GPU: "0"}
-IGNORING_GPUS = SchedulerProfile(
-    arguments={ResourcesFit.name: ResourcesFitArguments(ignored_resources=frozenset({GPU}))}
+IGNORING_GPUS = msgspec.structs.replace(
+    profiles.default_profile(),
+    arguments={ResourcesFit.name: ResourcesFitArguments(ignored_resources=frozenset({GPU}))},
 )
 
 
@@ -31,7 +32,7 @@ def new(cpu="1", priority=0, gpus="0", port=None, **more):
     return pod("new app=web", priority=priority, containers=[container(cpu=cpu, ports=ports, **{GPU: gpus})], **more)
 
 
-def hint(asked, on, pods, change, *, objects=(), profile=profiles.DEFAULT, absent=()):
+def hint(asked, on, pods, change, *, objects=(), profile=None, absent=()):
     situation = situation_of(asked, on, [*pods, *absent], objects)
     index, waiting = situation.index, {}
     for written in absent:
@@ -88,7 +89,7 @@ def test_a_pod_that_leaves_counts_if_preemption_frees_the_rest(priority, policy,
     assert hint(asked, [node("n", **ROOM)], pods, leaves(leaving)) is hinted
 
 
-@pytest.mark.parametrize("profile, hinted", [(IGNORING_GPUS, YES), (profiles.DEFAULT, NO)])
+@pytest.mark.parametrize("profile, hinted", [(IGNORING_GPUS, YES), (None, NO)])
 def test_a_resource_counts_unless_the_profile_ignores_it(profile, hinted):
     asked, pods = new(cpu="4", gpus="1"), [old("a@n", cpu="4")]
     assert hint(asked, [node("n", **ROOM)], pods, leaves("a"), profile=profile) is hinted

@@ -19,8 +19,8 @@ def score(cycle, node):
     here, total = sizes(node), 0
     for image in images_of(cycle.pod):
         if image in here:
-            share = sum(image in sizes(other) for other in nodes) / len(nodes)
-            total += int(here[image] * share)
+            held = [sizes(other)[image] for other in nodes if image in sizes(other)]
+            total += int(held[0] * (len(held) / len(nodes)))  # one size for all: that of the first node
     most = MOST_PER_CONTAINER * (len(cycle.pod.init_containers) + len(cycle.pod.containers))
     total = min(max(total, LEAST), max(most, LEAST))
     return 100 * (total - LEAST) // (most - LEAST)

@@ -207,7 +207,10 @@ def node(dice, name, calm=False):
     status = {"capacity": room} if dice.rarely(12) else {"capacity": room, "allocatable": room}
     if dice.rarely(2):
         sizes = (10 * MIB, 300 * MIB, 1500 * MIB)
-        status["images"] = [{"names": [image], "sizeBytes": dice.pick(sizes)} for image in dice.some(IMAGES, 1, 3)]
+        # One size for each: of several, kube-scheduler takes that of the node that had the image first.
+        status["images"] = [
+            {"names": [image], "sizeBytes": sizes[IMAGES.index(image) % 3]} for image in dice.some(IMAGES, 1, 3)
+        ]
     return thing("Node", name, labels=found, spec=spec, status=status)
 
 

@@ -5,6 +5,7 @@ import pytest
 from bayplan.engine import filtering
 from bayplan.engine.engine import Engine
 from bayplan.explaining import fit_error
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.rules import profiles
 from bayplan.rules.balanced_allocation import BalancedAllocationArguments
 from bayplan.rules.inter_pod_affinity import InterPodAffinityArguments
@@ -21,7 +22,7 @@ ORDER = [
     ("NodeResourcesFit", 1),
     ("VolumeRestrictions", 0),
     ("NodeVolumeLimits", 0),
-    ("VolumeBinding", 0),
+    ("VolumeBinding", 1),
     ("VolumeZone", 0),
     ("PodTopologySpread", 2),
     ("InterPodAffinity", 2),
@@ -37,26 +38,43 @@ def test_order_and_weights_are_those_of_kube_scheduler():
     assert all(rule.filters for rule in others)
 
 
+NAMES = tuple(name for name, _ in ORDER)
+
+
+def profile(*, without=(), **given):
+    """The default profile with other fields, and without some plugins."""
+    usual = profiles.default_profile()
+    found = {
+        "filter": tuple(name for name in usual.filter if name not in without),
+        "pre_filter": tuple(name for name in usual.pre_filter if name not in without),
+        "pre_score": usual.pre_score - set(without),
+        "score": {name: weight for name, weight in usual.score.items() if name not in without},
+    }
+    return SchedulerProfile(**{**found, **given})
+
+
 @pytest.mark.parametrize(
-    "profile, name, filters, weight",
+    "given, name, filters, weight",
     [
-        (SchedulerProfile(weights={"NodeAffinity": 7}), "NodeAffinity", True, 7),
-        (SchedulerProfile(weights={"NodeAffinity": 7}), "TaintToleration", True, 0),
-        (SchedulerProfile(disabled_scores=frozenset({"NodeAffinity"})), "NodeAffinity", True, 0),
-        (SchedulerProfile(disabled_filters=frozenset({"NodeAffinity"})), "NodeAffinity", False, 2),
-        (SchedulerProfile(disabled=frozenset({"NodeName"})), "NodeAffinity", True, 2),
+        (profile(score={"NodeAffinity": 7}), "NodeAffinity", True, 7),
+        (profile(score={"NodeAffinity": 7}), "TaintToleration", True, 0),
+        (profile(filter=("NodeName",)), "NodeAffinity", False, 2),
+        (profile(without=["NodeName"]), "NodeAffinity", True, 2),
     ],
 )
-def test_what_a_profile_changes(profile, name, filters, weight):
-    (found,) = [rule for rule in profiles.pod_rules(profile) if rule.name == name]
+def test_what_a_profile_changes(given, name, filters, weight):
+    (found,) = [rule for rule in profiles.pod_rules(given) if rule.name == name]
     assert (found.filters, found.weight) == (filters, weight)
 
 
 def test_a_disabled_plugin_is_left_out():
-    names = [
-        rule.name for rule in profiles.pod_rules(SchedulerProfile(disabled=frozenset({"NodeName", "ImageLocality"})))
-    ]
+    names = [rule.name for rule in profiles.pod_rules(profile(without=["NodeName", "ImageLocality"]))]
     assert names[1:] == [name for name, _ in ORDER if name not in ("NodeName", "ImageLocality")]
+
+
+def test_since_1_37_node_name_precedes_node_unschedulable():
+    names = [rule.name for rule in profiles.pod_rules(profiles.default_profile(V1_37))]
+    assert names[1:] == ["NodeName", "NodeUnschedulable", *NAMES[2:]]
 
 
 def test_arguments_reach_their_rules():
@@ -64,7 +82,7 @@ def test_arguments_reach_their_rules():
         "NodeResourcesBalancedAllocation": BalancedAllocationArguments(("cpu",)),
         "InterPodAffinity": InterPodAffinityArguments(hard_weight=9),
     }
-    rules = {rule.name: rule for rule in profiles.pod_rules(SchedulerProfile(arguments=arguments))}
+    rules = {rule.name: rule for rule in profiles.pod_rules(profile(arguments=arguments))}
     assert rules["NodeResourcesBalancedAllocation"].arguments.resources == ("cpu",)
     assert rules["InterPodAffinity"].arguments.hard_weight == 9
     assert rules["NodeResourcesFit"].arguments.ignored_resources == frozenset()  # its default

@@ -29,7 +29,9 @@ def _pods() -> Answerer:
         situation = questions.pod_situation_of(question)
         engine = Engine(situation.index, profiles.pod_rules(situation.profile))
         decision = schedule_pod.schedule(situation.workload, engine)
-        return answers.pod_answer(question.name, decision, situation.index)
+        return answers.pod_answer(
+            question.name, decision, situation.index, pre_score_fault=situation.pre_score_fault
+        )
 
     return answer
 
@@ -47,7 +49,7 @@ def _preemption() -> Answerer:
         asked = questions.preemption_situation_of(question)
         engine = Engine(asked.index, profiles.pod_rules(asked.profile))
         found = preemption.preempt(asked.workload, engine, asked.disruption_budgets, asked.nominated)
-        return answers.preemption_answer(question.name, found)
+        return answers.preemption_answer(question.name, found, asked.index)
 
     return answer
 

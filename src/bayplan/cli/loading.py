@@ -37,7 +37,7 @@ def load(
 
     `assumed_load` says how many replicas autoscalers ask for, and `what_if` what is supposed to happen before.
     """
-    semantics = value_types.semantics_with(decisions.semantics, decisions.switch)
+    semantics = value_types.semantics_with(decisions.semantics, decisions.switch, decisions.kubernetes_version)
     from bayplan.reading import cluster
 
     inputs, sink = read(sources, scope.namespace or "default", semantics, console)

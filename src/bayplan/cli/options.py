@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bayplan.engine.engine import EngineOf
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.mapping.bindings import LabelKeys
+    from bayplan.model.kubernetes_versions import KubernetesVersion
     from bayplan.model.workloads import Workload
     from bayplan.rules.rule import AnyRule
 
@@ -110,6 +111,7 @@ class DecisionOptions(msgspec.Struct, frozen=True):
     """The semantics and the seed of decisions."""
 
     semantics: str
+    kubernetes_version: str
     switch: tuple[str, ...]
     seed: str
     affinity_label_keys: str | None
@@ -151,18 +153,27 @@ def known_schedulers() -> frozenset[str]:
     return SCHEDULERS | {name for profile in written if (name := profile.get("schedulerName"))}
 
 
+def decided_version() -> KubernetesVersion:
+    """The version of `--kubernetes-version`; the default one for commands without this option."""
+    from bayplan.model.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
+
+    ctx = click.get_current_context(silent=True)
+    given = ctx.params.get("kubernetes_version") if ctx is not None else None
+    return KubernetesVersion(given) if given else DEFAULT_VERSION
+
+
 def configured_rules(scheduler_name: str = DEFAULT_SCHEDULER) -> tuple[AnyRule, ...]:
     """The rules of the configuration's profile for a scheduler, else of its first; else kube-scheduler's defaults."""
     from bayplan.rules import profiles
 
-    found = configuration.current()
+    found, version = configuration.current(), decided_version()
     if found.scheduler is None:
-        return profiles.pod_rules()
+        return profiles.pod_rules(profiles.default_profile(version))
     from bayplan.errors import Fault, InputError
     from bayplan.reading import scheduler_config
 
     try:
-        return profiles.pod_rules(scheduler_config.profile_of(found.scheduler, scheduler_name))
+        return profiles.pod_rules(scheduler_config.profile_of(found.scheduler, scheduler_name, version))
     except InputError as error:
         faults = [Fault(f.message, file=found.file, subject=f.subject, path=f.path) for f in error.faults]
         raise InputError(faults) from None
@@ -238,6 +249,15 @@ SCOPE = OptionGroup(
     ),
 )
 
+KUBERNETES_VERSION = Option(
+    "--kubernetes-version",
+    metavar="VERSION",
+    type=value_types.KnownVersion(),
+    default="1.36",
+    show_default=True,
+    heading=_DECISIONS,
+    help="Version of Kubernetes, whose scheduler and API server decide: 1.36 or 1.37.",
+)
 DECISIONS = OptionGroup(
     "decisions",
     DecisionOptions,
@@ -251,6 +271,7 @@ DECISIONS = OptionGroup(
             help="upstream: decide as kube-scheduler and karmada-scheduler do. design: decide as the design documents "
             "say.",
         ),
+        KUBERNETES_VERSION,
         Option(
             "--switch",
             multiple=True,
@@ -277,15 +298,6 @@ DECISIONS = OptionGroup(
     ),
 )
 
-KUBERNETES_VERSION = Option(
-    "--kubernetes-version",
-    metavar="VERSION",
-    type=value_types.KnownVersion(),
-    default="1.36",
-    show_default=True,
-    heading=_DECISIONS,
-    help="Version of Kubernetes: 1.36 or 1.37.",
-)
 HPA = Option(
     "--hpa",
     type=click.Choice(["min", "current", "max"]),

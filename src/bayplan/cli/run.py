@@ -268,7 +268,7 @@ def run(
     )
     settings = SchedulerSettings(
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-        semantics=value_types.semantics_with(decisions.semantics, decisions.switch),
+        semantics=value_types.semantics_with(decisions.semantics, decisions.switch, decisions.kubernetes_version),
         seed=decisions.seed,
         election=election if leader_elect else None,
         addresses=_addresses(metrics_bind_address, health_probe_bind_address, explain_bind_address),

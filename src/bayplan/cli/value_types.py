@@ -117,11 +117,18 @@ class Name(click.ParamType[str]):
         return str(value)
 
 
-def semantics_with(preset: str, switches: Iterable[str]) -> Semantics:
-    """The preset with the switches of `--switch NAME=VALUE` set; raises a usage error for an unknown switch."""
-    from bayplan.model.semantics import PRESETS, Semantics
+def semantics_with(preset: str, switches: Iterable[str], version: str = "") -> Semantics:
+    """
+    The preset with the switches of `--switch NAME=VALUE` set; raises a usage error for an unknown switch.
 
-    settings = msgspec.to_builtins(PRESETS[preset])
+    The version is that of `--kubernetes-version`, which is no switch.
+    """
+    from bayplan.model.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
+    from bayplan.model.semantics import Semantics, preset_of
+
+    version = KubernetesVersion(version) if version else DEFAULT_VERSION
+    settings = msgspec.to_builtins(preset_of(preset, version))
+    del settings["kubernetesVersion"]
     for switch in switches:
         name, equals, text = switch.partition("=")
         if not equals:
@@ -131,7 +138,7 @@ def semantics_with(preset: str, switches: Iterable[str]) -> Semantics:
             advice = f"did you mean {near[0]}?" if near else f"the switches are {', '.join(settings)}"
             raise click.BadParameter(f"unknown switch {name!r}; {advice}", param_hint=_SWITCH)
         settings[name] = _switch_value(name, text, settings[name])
-    return msgspec.convert(settings, Semantics)
+    return msgspec.convert({**settings, "kubernetesVersion": version}, Semantics)
 
 
 def _switch_value(name: str, text: str, preset: Any) -> Any:

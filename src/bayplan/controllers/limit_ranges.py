@@ -13,7 +13,7 @@ import msgspec
 
 from bayplan.controllers import pod_resources
 from bayplan.controllers.pod_resources import Amount, Amounts
-from bayplan.mapping.pods import POD_LEVEL
+from bayplan.mapping.pod_requests import POD_LEVEL
 from bayplan.wire.admission import LimitRange, LimitRangeItem
 from bayplan.wire.meta import Quantities
 from bayplan.wire.pods import Container, PodSpec, ResourceRequirements

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.controllers import pod_resources
-from bayplan.mapping.pods import POD_LEVEL
+from bayplan.mapping.pod_requests import POD_LEVEL
 from bayplan.model.labels import NO_EXECUTE
 from bayplan.wire.meta import Quantities
 from bayplan.wire.pods import Container, Pod, PodSpec, ResourceRequirements, WireToleration

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from bayplan.mapping.pods import POD_LEVEL
+from bayplan.mapping.pod_requests import POD_LEVEL
 from bayplan.model import quantities
 from bayplan.validating import go_text
 from bayplan.wire.meta import Quantities, Quantity

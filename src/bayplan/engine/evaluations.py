@@ -115,7 +115,7 @@ class RuleResult(msgspec.Struct, frozen=True):
     @property
     def prefilters(self) -> bool:
         """Whether the rule may decide before any target is evaluated."""
-        return self.rule.filters and type(self.rule).pre_filter is not Rule.pre_filter
+        return self.rule.pre_filters and type(self.rule).pre_filter is not Rule.pre_filter
 
     @property
     def needs_all_scores(self) -> bool:
@@ -132,9 +132,9 @@ class RuleResult(msgspec.Struct, frozen=True):
             rejected[self.exempt_slots] = False
         return rejected
 
-    def pre_filter(self, index: PlacementIndex) -> Reason | Mask | None:
-        """What the rule decides before any target is evaluated; nothing if it does not filter."""
-        return self.rule.pre_filter(self.evaluation.state, index) if self.rule.filters else None
+    def pre_filter(self, index: PlacementIndex) -> Reason | frozenset[str] | None:
+        """What the rule decides before any target is evaluated; nothing if that is disabled."""
+        return self.rule.pre_filter(self.evaluation.state, index) if self.rule.pre_filters else None
 
     def reasons(self, code: int) -> tuple[Reason, ...]:
         """The reasons that a code of the evaluation means."""

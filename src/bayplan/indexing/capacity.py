@@ -19,6 +19,7 @@ from bayplan.indexing.slots import grown
 from bayplan.model import quantities
 from bayplan.model.reasons import Mask
 from bayplan.model.targets import ClusterFacts, NodeGrade, Target
+from bayplan.model.volumes import InlineDisk
 from bayplan.model.workloads import HostPort, Requests, Workload, WorkloadKey
 
 PODS = "pods"
@@ -164,40 +165,80 @@ class Ports(msgspec.Struct):
         return self._taken.get((protocol, port), {})
 
 
-class ImageSizes(msgspec.Struct):
-    """Image name → slot → size in bytes there."""
+class HeldImage(msgspec.Struct):
+    """The targets that hold an image, and its size on the first of them: the one size that kube-scheduler knows."""
 
-    by_name: dict[str, dict[int, int]] = {}
+    size: int
+    slots: set[int]
+
+
+class HeldImages(msgspec.Struct):
+    """
+    The images that targets hold, by name.
+
+    An image keeps its size until no target holds it (kube-scheduler: imageStates in backend/cache/cache.go). `_undoable`
+    are the sizes of images that no target holds since a change that may yet be undone.
+    """
+
+    by_name: dict[str, HeldImage] = {}
+    _undoable: dict[str, int] = {}
 
     def put(self, slot: int, target: Target) -> None:
         for name, size in target.images:
-            self.by_name.setdefault(name, {}).setdefault(slot, size)
+            image = self.by_name.get(name)
+            if image is None:
+                image = self.by_name[name] = HeldImage(self._undoable.pop(name, size), set())
+            image.slots.add(slot)
 
-    def clear(self, slot: int, target: Target) -> None:
+    def clear(self, slot: int, target: Target, *, undoable: bool) -> None:
         for name in dict.fromkeys([name for name, _ in target.images]):
-            del self.by_name[name][slot]
-            if not self.by_name[name]:
+            image = self.by_name[name]
+            image.slots.discard(slot)
+            if not image.slots:
                 del self.by_name[name]
+                if undoable:
+                    self._undoable[name] = image.size
+
+    def adopt_sizes(self, other: HeldImages) -> None:
+        """Give images that are put from now on the sizes that others have, until these are forgotten."""
+        self._undoable.update((name, image.size) for name, image in list(other.by_name.items()))
+
+    def forget_undoable(self) -> None:
+        self._undoable.clear()
 
 
 class ClaimUsers(msgspec.Struct):
-    """Claim (namespace/name) → the placed workloads that use it."""
+    """Claim (namespace/name), or disk that a pod names without a claim → the placed workloads that use it."""
 
     _users: dict[str, set[WorkloadKey]] = {}
 
     def add(self, workload: Workload) -> None:
-        for name in workload.needs.claims.names:
-            self._users.setdefault(f"{workload.namespace}/{name}", set()).add(workload.key)
+        for used in _used_by(workload):
+            self._users.setdefault(used, set()).add(workload.key)
 
     def remove(self, workload: Workload) -> None:
-        for name in dict.fromkeys(workload.needs.claims.names):
-            users = self._users[f"{workload.namespace}/{name}"]
+        for used in _used_by(workload):
+            users = self._users[used]
             users.discard(workload.key)
             if not users:
-                del self._users[f"{workload.namespace}/{name}"]
+                del self._users[used]
 
     def users(self, claim: str) -> set[WorkloadKey]:
         return self._users.get(claim, set())
+
+    def users_of_disk(self, disk: InlineDisk) -> set[WorkloadKey]:
+        """Those that name the same disk, whether that is a conflict or not."""
+        return self._users.get(_disk_key(disk), set())
+
+
+def _used_by(workload: Workload) -> set[str]:
+    """The claims that the pod names itself, without those of its ephemeral volumes, and its disks."""
+    claims = workload.needs.claims
+    return {f"{workload.namespace}/{name}" for name in claims.named} | {_disk_key(disk) for disk in claims.disks}
+
+
+def _disk_key(disk: InlineDisk) -> str:
+    return f"\0{disk.source}/{disk.name}"  # which is no claim
 
 
 class ResourceModelGrade(msgspec.Struct, frozen=True):

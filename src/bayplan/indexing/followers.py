@@ -56,9 +56,11 @@ class Follower:
             index.set_namespace(name, labels)
         for name, table in leader.storage.tables.items():
             index.storage.tables[name].update(dict(table))
+        index.images.adopt_sizes(leader.images)
         for target in list(leader.slots.targets):
             if target is not None:
                 self._put_target(target)
+        index.images.forget_undoable()
         for record in list(leader.records.values()):
             index.add_shares(record.workload, record.shares)
         self._position = before

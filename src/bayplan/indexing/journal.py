@@ -132,6 +132,10 @@ class Journal:
         self._n_holds += 1
         return self.end
 
+    @property
+    def is_held(self) -> bool:
+        return self._n_holds > 0
+
     def release(self) -> None:
         self._n_holds -= 1
         if not self._n_holds:

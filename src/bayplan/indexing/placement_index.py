@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from bayplan.errors import InputError
-from bayplan.indexing.capacity import Capacity, ClaimUsers, ClusterCapacity, ImageSizes, Ports
+from bayplan.indexing.capacity import Capacity, ClaimUsers, ClusterCapacity, HeldImages, Ports
 from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.column_table import ColumnTable
 from bayplan.indexing.journal import Change, ChangeType, Journal
@@ -39,7 +39,7 @@ class PlacementIndex:
         self.capacity = Capacity(self.slots.capacity)
         self.cluster_capacity = ClusterCapacity(self.slots.capacity)
         self.ports = Ports()
-        self.images = ImageSizes()
+        self.images = HeldImages()
         self.claim_users = ClaimUsers()
         self.storage = Storage()
         self.journal = Journal()
@@ -64,7 +64,7 @@ class PlacementIndex:
     def pod_table(self) -> PodTable:
         """The placed workloads by priority and age, kept up to date from the first use on."""
         if self._pod_table is None:
-            self._pod_table = PodTable(self.slots.seed)
+            self._pod_table = PodTable(self.slots.seed, self.semantics.kubernetes_version)
             self.peer_index.moved = self._pod_table.reclassify
             for record in self.records.values():
                 if record.member_of is not None:
@@ -226,7 +226,7 @@ class PlacementIndex:
     def forget(self, mark: int) -> None:
         """Keep the changes since the mark."""
         assert mark <= self.journal.end
-        self.journal.release()
+        self._release()
 
     def undo_to(self, mark: int) -> None:
         """Undo every change since the mark, the last one first."""
@@ -235,7 +235,14 @@ class PlacementIndex:
         for change in reversed(changes):
             if not change.follows:
                 self._reverse(change)
+        self._release()
+
+    def _release(self) -> None:
         self.journal.release()
+        if not self.journal.is_held:
+            self.images.forget_undoable()
+            if self._pod_table is not None:
+                self._pod_table.forget_undoable()
 
     @contextmanager
     def tentatively(self) -> Iterator[None]:
@@ -298,13 +305,14 @@ class PlacementIndex:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
         if record.slots or (self.lost_targets_count and record.shares):
             cls = self.peer_index.join(record)
-            if needs.claims.names:
+            if needs.claims.names or needs.claims.disks:
                 self.claim_users.add(workload)
                 if self._attachments is not None:
                     self._attachments.add(workload, record.slots, +1)
+            requests = needs.requests.on_node(self.semantics.kubernetes_version)
             for slot in record.slots:
                 self._on_slot[slot].add(record.key)
-                self.capacity.add(slot, needs.requests, +1)
+                self.capacity.add(slot, requests, +1)
                 if needs.host_ports:
                     self.ports.add(slot, needs.host_ports, +1)
             if self._pod_table is not None:
@@ -317,15 +325,16 @@ class PlacementIndex:
         workload, needs, cls = record.workload, record.workload.needs, record.member_of
         if record.member_of is not None:
             if self._pod_table is not None:
-                self._pod_table.remove(record)
+                self._pod_table.remove(record, undoable=self.journal.is_held)
             cls = self.peer_index.leave(record)
-            if needs.claims.names:
+            if needs.claims.names or needs.claims.disks:
                 self.claim_users.remove(workload)
                 if self._attachments is not None:
                     self._attachments.add(workload, record.slots, -1)
+            requests = needs.requests.on_node(self.semantics.kubernetes_version)
             for slot in record.slots:
                 self._on_slot[slot].discard(record.key)
-                self.capacity.add(slot, needs.requests, -1)
+                self.capacity.add(slot, requests, -1)
                 if needs.host_ports:
                     self.ports.add(slot, needs.host_ports, -1)
         self.journal.append(
@@ -348,7 +357,8 @@ class PlacementIndex:
     def _clear(self, slot: int, target: Target) -> None:
         self.capacity.clear(slot)
         self.cluster_capacity.clear(slot)
-        self.images.clear(slot, target)
+        if target.images:
+            self.images.clear(slot, target, undoable=self.journal.is_held)
 
     def _grow(self) -> None:
         capacity = self.slots.grow()

@@ -16,7 +16,9 @@ from bayplan.indexing.capacity import PODS, Capacity
 from bayplan.indexing.classes import LabelSet, PlacedWorkload
 from bayplan.indexing.slots import grown, rank_of
 from bayplan.model import timestamps
+from bayplan.model.kubernetes_versions import DEFAULT_VERSION, V1_37, KubernetesVersion
 from bayplan.model.reasons import Mask
+from bayplan.model.workloads import WorkloadKey
 
 FREE_ROW = -1  # the slot of a row that is free
 TIED_CONTROLLERS = ("DaemonSet", "Node")  # of daemons and mirror pods
@@ -34,7 +36,13 @@ class PodTable:
     of the workload's class; rows with the same `labelling` have the same namespace and labels: see `labellings`.
     """
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, version: KubernetesVersion = DEFAULT_VERSION) -> None:
+        self.version = version  # of Kubernetes, whose scheduler says what a resized pod takes
+        # The order in which pods that have not started came: until 1.36, kube-scheduler takes the start of such a pod
+        # to be now, whenever it compares it; since 1.37, the moment at which it first looks at it.
+        self._arrivals: dict[WorkloadKey, int] = {}
+        self._n_arrived = 0
+        self._undoable: set[WorkloadKey] = set()  # removed since a change that may yet be undone
         self.records: list[PlacedWorkload | None] = []
         self.slot: NDArray[np.int32] = np.zeros(0, np.int32)
         self.priority: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -94,11 +102,11 @@ class PodTable:
         self.records[row] = record
         self.slot[row] = record.slots[0]
         self.priority[row] = workload.priority
-        self.rank[row] = rank_of(self._seed, workload.key)
+        self.rank[row] = rank_of(self._seed, workload.key) if workload.started else self._arrival_rank(workload.key)
         self.has_ports[row] = bool(workload.needs.host_ports)
         self.labelling[row] = self.labellings.acquire(workload.namespace, record.label_set)
         self.class_id[row] = record.member_of.id
-        self._set_amounts(row, workload.needs.requests.amounts, capacity)
+        self._set_amounts(row, workload.needs.requests.on_node(self.version).amounts, capacity)
         self.amend(record)
 
     def amend(self, record: PlacedWorkload) -> None:
@@ -109,18 +117,38 @@ class PodTable:
             self._unsorted.add(record.slots[0])
             started = record.workload.started
             self.started[record.row] = timestamps.nanoseconds(started) if started else NOT_STARTED
+            key = record.workload.key
+            self.rank[record.row] = rank_of(self._seed, key) if started else self._arrival_rank(key)
+
+    def _arrival_rank(self, key: WorkloadKey) -> int:
+        """The rank of a pod that has not started among others of its priority on its node."""
+        self._undoable.discard(key)
+        if key not in self._arrivals:
+            self._n_arrived += 1
+            self._arrivals[key] = self._n_arrived
+        return self._arrivals[key] if self.version >= V1_37 else -self._arrivals[key]
+
+    def forget_undoable(self) -> None:
+        for key in self._undoable:
+            del self._arrivals[key]
+        self._undoable.clear()
 
     def renew_amounts(self, record: PlacedWorkload, capacity: Capacity) -> None:
         """Note what a workload requests of resources that no target has offered so far."""
         if record.row >= 0:
-            self._set_amounts(record.row, record.workload.needs.requests.amounts, capacity)
+            amounts = record.workload.needs.requests.on_node(self.version).amounts
+            self._set_amounts(record.row, amounts, capacity)
 
     def reclassify(self, rows: list[int], class_id: int) -> None:
         """Note that these workloads are in another class; those without a row are -1."""
         moved = np.array(rows, np.intp)
         self.class_id[moved[moved >= 0]] = class_id
 
-    def remove(self, record: PlacedWorkload) -> None:
+    def remove(self, record: PlacedWorkload, *, undoable: bool) -> None:
+        if record.key in self._arrivals:
+            self._undoable.add(record.key)
+            if not undoable:
+                self.forget_undoable()
         row, record.row = record.row, FREE_ROW
         if row >= 0:
             self._unsorted.add(int(self.slot[row]))

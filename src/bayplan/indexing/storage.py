@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.indexing.slots import TargetSlots, grown
+from bayplan.mapping import disks
 from bayplan.model.volumes import Attachment, AvailableSpace, Claim, StorageClass, Volume, VolumeHandle
 from bayplan.model.workloads import Workload
 
@@ -28,9 +29,10 @@ class Storage(msgspec.Struct):
     claims: dict[str, Claim] = {}
     volumes: dict[str, Volume] = {}
     classes: dict[str, StorageClass] = {}
-    attach_limits: dict[str, dict[str, int]] = {}  # node → driver → the largest number of volumes
+    attach_limits: dict[str, dict[str, int | None]] = {}  # node → driver → the largest number of volumes, if limited
     attachments: dict[str, Attachment] = {}
     metering_drivers: dict[str, bool] = {}  # those that report their available space
+    required_drivers: dict[str, bool] = {}  # those without which a node gets none of their pods, since 1.37
     space: dict[str, AvailableSpace] = {}
     _claims_by_volume: Groups = {}
     _reserved: Groups = {}  # claim → volumes that name it
@@ -48,6 +50,7 @@ class Storage(msgspec.Struct):
             "attach_limits": self.attach_limits,
             "attachments": self.attachments,
             "metering_drivers": self.metering_drivers,
+            "required_drivers": self.required_drivers,
             "space": self.space,
         }
 
@@ -110,17 +113,16 @@ class Storage(msgspec.Struct):
             return None
         volume = self.volumes.get(claim.volume)
         if volume is not None:
-            return VolumeHandle(volume.driver, volume.handle) if volume.driver else None
+            return VolumeHandle(volume.driver, volume.handle) if volume.driver and volume.handle else None
         storage_class = self.classes.get(claim.storage_class)
-        if storage_class is None or not storage_class.provisioner:
-            return None
-        return VolumeHandle(storage_class.provisioner, key)
+        driver = disks.driver_of(storage_class.provisioner) if storage_class is not None else ""
+        return VolumeHandle(driver, key) if driver else None
 
     def attached_handle(self, name: str) -> VolumeHandle | None:
         """The volume of a VolumeAttachment; None if it is unknown or not the volume of a CSI driver."""
         attachment = self.attachments.get(name)
         volume = self.volumes.get(attachment.volume) if attachment is not None else None
-        if attachment is None or volume is None or not volume.driver or not attachment.driver:
+        if attachment is None or volume is None or not volume.driver or not attachment.driver or volume.migrated:
             return None
         return VolumeHandle(attachment.driver, volume.handle)
 
@@ -182,6 +184,9 @@ class Attachments:
                 self._claims[claim] = handle, users
             else:
                 self._claims.pop(claim, None)
+        for disk in workload.needs.claims.disks:
+            for slot in slots:
+                self._use(disk.handle, slot, times)
 
     def storage_changed(self, table: str, name: str) -> None:
         """Count again what depends on an entry of the storage tables."""
@@ -244,7 +249,8 @@ class Attachments:
         slot = self._slots.by_name.get(node)
         if slot is None:
             return
-        limits = self._storage.attach_limits.get(node) or {}
+        found = self._storage.attach_limits.get(node) or {}
+        limits = {driver: most for driver, most in found.items() if most is not None}
         for driver in limits.keys() - self._limits.keys():
             self._limits[driver] = np.full(self._slots.capacity, UNLIMITED)
         for driver, most in self._limits.items():

@@ -74,6 +74,8 @@ class PreemptionEvaluator:
             with contextlib.suppress(ClusterError):  # the next attempt of the pod writes its status again
                 await self._writer.patch_status(PodRef.of(other), {"nominatedNodeName": None})
         for victim in attempt.victims:
+            if victim.terminating:
+                continue  # as in kube-scheduler, which only waits for it
             try:
                 await self._delete_victim(victim, workload, attempt.nominated or "")
             except PodGoneError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from bayplan.mapping.pod_requests import RESIZE_PENDING
 from bayplan.validating.affinity import AFFINITY_ANNOTATION
 from bayplan.wire.meta import Quantities
 from bayplan.wire.pods import (
@@ -15,6 +16,7 @@ from bayplan.wire.pods import (
     Container,
     ContainerStatus,
     Pod,
+    PodCondition,
     PodSpec,
     PodStatus,
     ResourceRequirements,
@@ -47,6 +49,9 @@ def shape_of(pod: Pod) -> bytes:
         _with_images(spec.volumes) if spec.volumes else None,
         _resized(status.container_statuses) if status.container_statuses else None,
         _resized(status.init_container_statuses) if status.init_container_statuses else None,
+        status.resources,
+        status.allocated_resources,
+        _resize_pending(status.conditions) if status.conditions else None,
         annotation,
     )
     encoded = _encode(shape)
@@ -70,6 +75,14 @@ def _resized(statuses: list[ContainerStatus]) -> list[ContainerStatus] | None:
     return None
 
 
+def _resize_pending(conditions: list[PodCondition]) -> list[PodCondition] | None:
+    """The condition of a resize that waits, without its time."""
+    for one in conditions:
+        if one.type == RESIZE_PENDING:
+            return [PodCondition(type=one.type, reason=one.reason)]
+    return None
+
+
 class PodShape(msgspec.Struct, array_like=True):
     """The content of a shape, in its order; the labels are there only if they are read."""
 
@@ -84,13 +97,22 @@ class PodShape(msgspec.Struct, array_like=True):
     volumes: list[WireVolume] | None
     statuses: list[ContainerStatus] | None
     init_statuses: list[ContainerStatus] | None
+    level_resources: ResourceRequirements | None
+    allocated_resources: Quantities | None
+    conditions: list[PodCondition] | None
     annotation: str | None
     labels: dict[str, str] | None = None
 
     def pod(self) -> Pod:
         """A pod with these fields and no others."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__ if name in PodSpec.__struct_fields__}
-        status = PodStatus(container_statuses=self.statuses, init_container_statuses=self.init_statuses)
+        status = PodStatus(
+            container_statuses=self.statuses,
+            init_container_statuses=self.init_statuses,
+            resources=self.level_resources,
+            allocated_resources=self.allocated_resources,
+            conditions=self.conditions,
+        )
         return Pod(spec=PodSpec(**fields), status=status)
 
 

@@ -7,16 +7,14 @@ sums them. Does not know nodes or the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from fractions import Fraction
 
 import msgspec
 
 from bayplan.caching import METER, memoised
-from bayplan.mapping import pod_shapes, selectors
+from bayplan.mapping import disks, pod_requests, pod_shapes, selectors
 from bayplan.mapping.service_selectors import ServiceSelectors
 from bayplan.model import labels as label_model
-from bayplan.model import quantities, timestamps
+from bayplan.model import timestamps
 from bayplan.model.labels import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
 from bayplan.model.workloads import (
@@ -25,7 +23,6 @@ from bayplan.model.workloads import (
     HostPort,
     Images,
     Needs,
-    Requests,
     SpreadConstraint,
     SpreadRequirements,
     Workload,
@@ -35,11 +32,9 @@ from bayplan.validating.affinity import AFFINITY_ANNOTATION, AnnotatedAffinity
 from bayplan.validating.fields import Field
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller, PriorityClass, ReplicationController, Service
-from bayplan.wire.meta import ObjectMeta, OwnerReference, Quantities
+from bayplan.wire.meta import ObjectMeta, OwnerReference
 from bayplan.wire.pods import (
     Affinity,
-    Container,
-    ContainerStatus,
     Pod,
     PodAffinityTerm,
     TopologySpreadConstraint,
@@ -56,12 +51,6 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 # The controllers whose selector default spread constraints use: pkg/scheduler/framework/plugins/helper/spread.go.
 _SPREAD_BY_DEFAULT = frozenset((row.api_version, row.kind) for row in kinds.having(kinds.Trait.SPREADS))
 _MAX_CACHED_ANNOTATION_LENGTH = 4096  # longer ones are rare, and caching them would take memory
-
-ResourceAmounts = dict[str, Fraction]
-# What a container counts in scores where it requests nothing: pkg/scheduler/util/pod_resources.go.
-ASSUMED: ResourceAmounts = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 2**20)}
-MAX_AMOUNT = 2**62  # of one resource; leaves room in 64 bits to compute how much is missing
-POD_LEVEL = ("cpu", "memory")
 
 
 class SpreadContext(msgspec.Struct):
@@ -113,7 +102,7 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None, shape: by
     namespace = meta.namespace or DEFAULT_NAMESPACE
     context = spread_context or EMPTY_SPREAD_CONTEXT
     needs, fault = _needs(pod_shapes.shape_of(pod) if shape is None else shape)
-    claims = _claims(meta.name, spec.volumes) if spec.volumes else None
+    claims = _claims(meta, spec.volumes) if spec.volumes else None
     if claims is not None:
         needs = msgspec.structs.replace(needs, claims=claims)
     owner = controller_of(meta) if meta.owner_references else None
@@ -135,7 +124,7 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None, shape: by
         preempts=spec.preemption_policy != "Never",
         gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
         scheduler_name=spec.scheduler_name,
-        unplaceable=fault,
+        unplaceable=fault or needs.node_affinity.fault,
         controller=controller,
     )
 
@@ -170,15 +159,20 @@ def _is_preempted(pod: Pod) -> bool:
     return target is not None and (target.status, target.reason) == ("True", PREEMPTION)
 
 
-def _claims(pod_name: str, volumes: list[WireVolume]) -> Claims | None:
+def _claims(meta: ObjectMeta, volumes: list[WireVolume]) -> Claims | None:
+    names: list[str] = []
+    ephemeral: list[str] = []
     for volume in volumes:
-        if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
-            break
-    else:  # nearly all pods have volumes, and few have claims
+        if volume.persistent_volume_claim is not None:
+            names.append(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            ephemeral.append(f"{meta.name}-{volume.name}")
+            names.append(ephemeral[-1])
+    found = disks.inline_disks(volumes)
+    if not names and not found:  # nearly all pods have volumes, and few have claims
         return None
-    named = [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
-    ephemeral = [f"{pod_name}-{volume.name}" for volume in volumes if volume.ephemeral is not None]
-    return Claims((*named, *ephemeral), tuple(ephemeral))
+    owner = (meta.name, meta.uid) if ephemeral else ("", "")
+    return Claims(tuple(names), tuple(ephemeral), owner, found)
 
 
 def _with_default_spread(
@@ -225,7 +219,7 @@ def _needs(shape: bytes) -> tuple[Needs, str]:
     sidecars = [container for container in spec.init_containers or () if container.restart_policy == "Always"]
     images = [*(c.image for c in containers), *(v.image.reference for v in spec.volumes or () if v.image is not None)]
     needs = Needs(
-        requests=requests_of(pod),
+        requests=pod_requests.requests_of(pod),
         tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),
         node_affinity=selectors.node_affinity_of(
             spec.affinity.node_affinity if spec.affinity else None, spec.node_selector
@@ -293,8 +287,13 @@ def _term(
     term: PodAffinityTerm, path: str, labels: label_model.Labels, *, weight: int = 0, during_execution: bool = False
 ) -> PodTerm:
     selector = selectors.selector_of(term.label_selector)
-    if term.match_label_keys or term.mismatch_label_keys:
-        selector = selectors.with_label_keys(selector, labels, term.match_label_keys, term.mismatch_label_keys)
+    if selector is not None and (term.match_label_keys or term.mismatch_label_keys):
+        # An API server merges them at creation, and never again if the pod gets other labels. It admits no new pod
+        # whose selector has such a key already.
+        merged = {requirement.key for requirement in selector.requirements}
+        same = [key for key in term.match_label_keys or () if key not in merged]
+        other = [key for key in term.mismatch_label_keys or () if key not in merged]
+        selector = selectors.with_label_keys(selector, labels, same, other)
     return PodTerm(
         selector,
         term.topology_key,
@@ -329,91 +328,3 @@ def _read_annotation(text: str, labels: tuple[tuple[str, str], ...]) -> tuple[An
 
 
 _remembered_annotation = memoised(4096)(_read_annotation)
-
-
-def requests_of(pod: Pod) -> Requests:
-    """The pod's requests for fitting and for scoring."""
-    level = _parsed(pod.spec.resources.requests if pod.spec.resources else None)
-    level = {name: amount for name, amount in level.items() if name in POD_LEVEL or name.startswith("hugepages-")}
-    fitting = _total(pod, {}, level)
-    # The allocation score of an incoming pod ignores pod-level requests: an oversight upstream, kept here.
-    scored = _total(pod, ASSUMED, {})
-    counted = scored
-    if level:  # once it runs, such a pod has defaults only for what it leaves out
-        counted = _total(pod, {name: amount for name, amount in ASSUMED.items() if name not in fitting}, level)
-    counted = {name: counted.get(name, Fraction()) for name in ASSUMED}
-    whole = (
-        tuple(
-            [
-                # No server admits less than nothing; a dump that says so must not make room on a node.
-                (name, max(0, min(quantities.rounded(name, amount), MAX_AMOUNT)))
-                for name, amount in sorted(part.items())
-            ]
-        )
-        for part in (fitting, scored, counted)
-    )
-    return _shared_requests(*whole)
-
-
-_shared_requests = memoised(65536)(Requests)
-
-
-def _total(pod: Pod, assumed: ResourceAmounts, pod_level: ResourceAmounts) -> ResourceAmounts:
-    """
-    The sum over the pod, with pod-level requests in place of the containers' and the overhead added.
-
-    Containers run together; init containers one by one, while the restartable ones before them keep running.
-    """
-    status = pod.status
-    statuses = _by_name(status.container_statuses) if status.container_statuses else {}
-    init_statuses = _by_name(status.init_container_statuses) if status.init_container_statuses else {}
-    running = _added(_container(c, statuses, assumed) for c in pod.spec.containers or ())
-    sidecars: ResourceAmounts = {}
-    peak: ResourceAmounts = {}
-    for container in pod.spec.init_containers or ():
-        requested = _container(container, init_statuses, assumed)
-        if container.restart_policy == "Always":
-            running = _added((running, requested))
-            sidecars = _added((sidecars, requested))
-            peak = _larger(peak, sidecars)
-        else:
-            peak = _larger(peak, _added((sidecars, requested)))
-    total = {**_larger(running, peak), **pod_level}
-    return _added((total, _parsed(pod.spec.overhead))) if pod.spec.overhead else total
-
-
-def _by_name(statuses: list[ContainerStatus]) -> dict[str, list[ContainerStatus]]:
-    found: dict[str, list[ContainerStatus]] = {}
-    for status in statuses:
-        found.setdefault(status.name, []).append(status)
-    return found
-
-
-def _container(
-    container: Container, statuses: Mapping[str, list[ContainerStatus]], assumed: ResourceAmounts
-) -> ResourceAmounts:
-    requested = {**assumed, **_parsed(container.resources.requests if container.resources else None)}
-    for status in statuses.get(container.name, ()):  # resized in place: the node must hold the larger amount
-        requested = _larger(requested, _parsed(status.allocated_resources))
-        requested = _larger(requested, _parsed(status.resources.requests if status.resources else None))
-    return requested
-
-
-def _parsed(written: Quantities | None) -> ResourceAmounts:
-    return {name: quantities.parse(text) for name, text in written.items()} if written else {}
-
-
-def _added(parts: Iterable[Mapping[str, Fraction]]) -> ResourceAmounts:
-    total: ResourceAmounts = {}
-    for part in parts:
-        for name, amount in part.items():
-            total[name] = total[name] + amount if name in total else amount
-    return total
-
-
-def _larger(one: ResourceAmounts, other: Mapping[str, Fraction]) -> ResourceAmounts:
-    merged = dict(one)
-    for name, amount in other.items():
-        if name not in merged or amount > merged[name]:
-            merged[name] = amount
-    return merged

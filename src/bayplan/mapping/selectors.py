@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from bayplan.model import labels as model
 from bayplan.model import node_selectors
+from bayplan.validating import go_text, names
 from bayplan.wire import meta, pods
 
 
@@ -37,6 +38,9 @@ def with_label_keys(
 
 
 def _node_term(written: pods.NodeSelectorTerm) -> node_selectors.NodeTerm:
+    """The term; one that kube-scheduler cannot parse matches no node, as one without requirements."""
+    if _parse_fault(written):
+        return node_selectors.NodeTerm()
     return node_selectors.NodeTerm(
         _node_requirements(written.match_expressions), _node_requirements(written.match_fields)
     )
@@ -57,11 +61,46 @@ def node_affinity_of(
     if written is None:
         return node_selectors.NodeAffinity(labels)
     preferred = written.preferred_during_scheduling_ignored_during_execution or ()
+    faults = (
+        f"[{position}].{fault}"
+        for position, one in enumerate(preferred)
+        if one.weight and (fault := _parse_fault(one.preference))
+    )
     return node_selectors.NodeAffinity(
         labels,
         node_terms_of(written.required_during_scheduling_ignored_during_execution),
         tuple(node_selectors.PreferredNodeTerm(p.weight, _node_term(p.preference)) for p in preferred) or None,
+        next(faults, ""),
     )
+
+
+def _parse_fault(term: pods.NodeSelectorTerm) -> str:
+    """Why kube-scheduler cannot parse a term; empty if it can (apimachinery: labels.NewRequirement)."""
+    for position, one in enumerate(term.match_expressions or ()):
+        at, values = f"matchExpressions[{position}]", one.values or ()
+        if one.operator not in _ARITY or not _ARITY[one.operator](len(values)):
+            return f"{at}.operator: Invalid value: {go_text.quoted(one.operator)}: not a valid selector operator"
+        for number, value in enumerate(values):
+            if one.operator in _COMPARING and node_selectors.parse_integer(value) is None:
+                detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+                return f"{at}.values[{number}]: Invalid value: {go_text.quoted(value)}: {detail}"
+            for detail in names.label_value(value):
+                return f"{at}.values[{number}]: Invalid value: {go_text.quoted(value)}: {detail}"
+    for position, one in enumerate(term.match_fields or ()):
+        if one.operator not in (model.IN, model.NOT_IN) or len(one.values or ()) != 1:
+            return f"matchFields[{position}].values: Invalid value: must have one element"
+    return ""
+
+
+_COMPARING = (node_selectors.GT, node_selectors.LT)
+_ARITY = {
+    model.IN: lambda n: n > 0,
+    model.NOT_IN: lambda n: n > 0,
+    "Exists": lambda n: n == 0,
+    "DoesNotExist": lambda n: n == 0,
+    node_selectors.GT: lambda n: n == 1,
+    node_selectors.LT: lambda n: n == 1,
+}
 
 
 def _node_requirements(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.mapping import selectors
+from bayplan.mapping import disks, selectors
 from bayplan.model import quantities, volumes
 from bayplan.wire import storage
 
@@ -13,6 +13,7 @@ CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 def volume_of(written: storage.PersistentVolume) -> volumes.Volume:
     spec, claim = written.spec, written.spec.claim_ref
+    migrated = disks.migrated_handle(spec, written.metadata.labels) if spec.csi is None else None
     return volumes.Volume(
         name=written.metadata.name,
         labels=written.metadata.labels or {},
@@ -25,17 +26,18 @@ def volume_of(written: storage.PersistentVolume) -> volumes.Volume:
         claim_uid=claim.uid if claim else "",
         phase=written.status.phase,
         terminating=written.metadata.deletion_timestamp is not None,
-        driver=spec.csi.driver if spec.csi else "",
-        handle=spec.csi.volume_handle if spec.csi else "",
+        driver=spec.csi.driver if spec.csi else migrated.driver if migrated else "",
+        handle=spec.csi.volume_handle if spec.csi else migrated.name if migrated else "",
+        migrated=migrated is not None,
+        attributes_class=spec.volume_attributes_class_name or "",
     )
 
 
-def attach_limits_of(written: storage.CsiNode) -> dict[str, int]:
-    """Driver → the maximum number of volumes it attaches to the node, for drivers that have a limit."""
+def attach_limits_of(written: storage.CsiNode) -> dict[str, int | None]:
+    """Driver of the node → the maximum number of volumes it attaches to it; None for a driver without a limit."""
     return {
-        driver.name: driver.allocatable.count
+        driver.name: None if driver.allocatable is None else driver.allocatable.count
         for driver in written.spec.drivers or ()
-        if driver.allocatable is not None and driver.allocatable.count is not None
     }
 
 
@@ -50,12 +52,14 @@ def space_of(written: storage.CsiStorageCapacity) -> volumes.AvailableSpace:
         storage_class=written.storage_class_name,
         topology=selectors.selector_of(written.node_topology),
         largest=None if largest is None else quantities.units(largest),
+        capacity=0 if written.capacity is None else quantities.units(written.capacity),
     )
 
 
 def claim_of(written: storage.PersistentVolumeClaim, default_class: str = "") -> volumes.Claim:
     spec, annotations = written.spec, written.metadata.annotations or {}
     requested = (spec.resources.requests if spec.resources else None) or {}
+    owner = next((one for one in written.metadata.owner_references or () if one.controller), None)
     named = spec.storage_class_name if spec.storage_class_name is not None else default_class
     return volumes.Claim(
         key=f"{written.metadata.namespace or 'default'}/{written.metadata.name}",
@@ -70,6 +74,9 @@ def claim_of(written: storage.PersistentVolumeClaim, default_class: str = "") ->
         access_modes=tuple(spec.access_modes or ()),
         volume_mode=spec.volume_mode or "Filesystem",
         selector=selectors.selector_of(spec.selector),
+        attributes_class=spec.volume_attributes_class_name or "",
+        owner=owner.name if owner is not None and owner.kind == "Pod" else "",
+        owner_uid=owner.uid if owner is not None else "",
     )
 
 

@@ -59,11 +59,16 @@ class PreferredNodeTerm(msgspec.Struct, frozen=True):
 
 
 class NodeAffinity(msgspec.Struct, frozen=True, cache_hash=True):
-    """`selector` is `spec.nodeSelector`; `required` is None if the pod has no required node affinity."""
+    """
+    `selector` is `spec.nodeSelector`; `required` is None if the pod has no required node affinity.
+
+    `fault` says why the preferred terms cannot be parsed: kube-scheduler fails at such a pod when it scores nodes.
+    """
 
     selector: tuple[tuple[str, str], ...] = ()
     required: tuple[NodeTerm, ...] | None = None
     preferred: tuple[PreferredNodeTerm, ...] | None = None
+    fault: str = ""
 
 
 ANY_NODE = NodeAffinity()

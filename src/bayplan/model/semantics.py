@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
+from bayplan.model.kubernetes_versions import DEFAULT_VERSION, V1_37, KubernetesVersion
+
 
 class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The defaults are the `upstream` preset: the behaviour of kube-scheduler 1.36."""
+
+    # The version of Kubernetes whose scheduler, and whose API server, decides.
+    kubernetes_version: KubernetesVersion = DEFAULT_VERSION
 
     # One pod must meet all required affinity terms (upstream), or each term may be met by another pod (seed).
     affinity_terms_met_apart: bool = False
@@ -95,3 +100,13 @@ def for_fleets(semantics: Semantics) -> Semantics:
 
 
 PRESETS = {"upstream": UPSTREAM, "design": DESIGN}
+
+
+def preset_of(name: str, version: KubernetesVersion = DEFAULT_VERSION) -> Semantics:
+    """The preset as it is with this version of Kubernetes."""
+    preset = PRESETS[name]
+    return msgspec.structs.replace(
+        preset,
+        kubernetes_version=version,
+        negative_namespace_selector_matches_all=preset.negative_namespace_selector_matches_all and version < V1_37,
+    )

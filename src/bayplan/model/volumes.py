@@ -22,6 +22,7 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     A PersistentVolume; `claim` is the claim it is reserved for, `handle` its identity for the `driver`.
 
     One that is `assumed` does not exist yet.
+    `migrated`: it names no CSI driver itself, but a disk that its driver has taken over from Kubernetes.
     """
 
     name: str
@@ -38,10 +39,16 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     driver: str = ""
     handle: str = ""
     assumed: bool = False
+    migrated: bool = False
+    attributes_class: str = ""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim; `bound` once the volume controller has completed the binding."""
+    """
+    A PersistentVolumeClaim; `bound` once the volume controller has completed the binding.
+
+    `owner` is the name of the pod that it was created for, if any.
+    """
 
     key: str
     uid: str = ""
@@ -55,6 +62,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     access_modes: tuple[str, ...] = ()
     volume_mode: str = "Filesystem"
     selector: Selector | None = None
+    attributes_class: str = ""
+    owner: str = ""
+    owner_uid: str = ""
 
     @property
     def name(self) -> str:
@@ -76,6 +86,30 @@ class AvailableSpace(msgspec.Struct, frozen=True, kw_only=True):
     storage_class: str
     topology: Selector | None = None
     largest: int | None = None
+    capacity: int = 0
+
+
+class InlineDisk(msgspec.Struct, frozen=True):
+    """
+    A disk that a pod names itself, without a claim. `handle` is its identity for the CSI driver that took it over.
+
+    `exclusive`: not even two pods that only read it share a node.
+    """
+
+    source: str
+    name: str
+    read_only: bool = False
+    exclusive: bool = False
+    monitors: tuple[str, ...] = ()
+    handle: VolumeHandle | None = None
+
+    def conflicts_with(self, other: InlineDisk) -> bool:
+        """Whether two pods that use the disks cannot share a node."""
+        if not self.source or (self.source, self.name) != (other.source, other.name):
+            return False
+        if self.monitors and set(self.monitors).isdisjoint(other.monitors):
+            return False
+        return self.exclusive or not (self.read_only and other.read_only)
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,10 @@ import msgspec
 
 from bayplan.caching import memoised
 from bayplan.model.bindings import Binding
+from bayplan.model.kubernetes_versions import V1_37, KubernetesVersion
 from bayplan.model.labels import Selector, Toleration
 from bayplan.model.node_selectors import ANY_NODE, NodeAffinity
+from bayplan.model.volumes import Claim, InlineDisk
 from bayplan.model.terms import NO_TERMS, AffinityTerms
 
 WorkloadKey = NewType("WorkloadKey", str)  # namespace/name
@@ -21,12 +23,27 @@ class Requests(msgspec.Struct, frozen=True, cache_hash=True):
     The requests by resource, cpu in thousandths.
 
     `amounts` is what must fit. `scored` is what the incoming pod adds to the allocation scores and `counted` what it
-    counts there once it runs: in both, cpu and memory without a request count as 100m and 200Mi.
+    counts there once it runs: in both, cpu and memory without a request count as 100m and 200Mi. `resized` is what a
+    placed pod takes instead, if its status says that it was or is being resized in place.
     """
 
     amounts: tuple[tuple[str, int], ...] = ()
     scored: tuple[tuple[str, int], ...] = ()
     counted: tuple[tuple[str, int], ...] = ()
+    resized: ResizedRequests | None = None
+
+    def on_node(self, version: KubernetesVersion) -> Requests:
+        """What the pod takes of the node that it is on."""
+        if self.resized is None:
+            return self
+        return self.resized.since_1_37 if version >= V1_37 else self.resized.until_1_36
+
+
+class ResizedRequests(msgspec.Struct, frozen=True, cache_hash=True):
+    """The requests of a pod that is resized in place, as the schedulers of these versions count them."""
+
+    until_1_36: Requests
+    since_1_37: Requests
 
 
 class HostPort(msgspec.Struct, frozen=True):
@@ -62,10 +79,29 @@ class Images(msgspec.Struct, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """The claims its volumes name, in order; `ephemeral` ones are created for the pod and may not exist yet."""
+    """
+    The claims its volumes name, in order; `ephemeral` ones are created for the pod and may not exist yet.
+
+    `pod` are the name and the uid of the pod, which owns those. `disks` are what it names without a claim.
+    """
 
     names: tuple[str, ...] = ()
     ephemeral: tuple[str, ...] = ()
+    pod: tuple[str, str] = ("", "")
+    disks: tuple[InlineDisk, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.disks)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Those that the pod names itself."""
+        return tuple(name for name in self.names if name not in self.ephemeral) if self.ephemeral else self.names
+
+    def owns(self, claim: Claim) -> bool:
+        """Whether a claim was created for the pod; a pod without a uid is told by its name."""
+        name, uid = self.pod
+        return claim.owner_uid == uid if uid else claim.owner == name
 
 
 class Needs(msgspec.Struct, frozen=True, cache_hash=True, kw_only=True):

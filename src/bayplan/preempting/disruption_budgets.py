@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bayplan.indexing.classes import LabelSet
 from bayplan.indexing.pod_table import PodTable, Rows
 from bayplan.model.disruption_budgets import DisruptionBudget
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.model.reasons import Mask
 from bayplan.model.workloads import Workload
 
@@ -74,7 +75,8 @@ class DisruptionBudgets:
         """
         Which workloads violate a budget if all of their group are evicted, shape (n,): those beyond what it allows.
 
-        `rows` are in order of importance within their group, and the more important ones are charged first.
+        `rows` are in order of importance within their group, and the more important ones are charged first. Until 1.36
+        a workload is charged to all of its budgets, since 1.37 to none after the first that is exceeded.
         """
         violating = np.zeros(len(rows), np.bool_)
         places, budgets = self._charges(rows, pod_table)
@@ -82,6 +84,9 @@ class DisruptionBudgets:
             return violating
         names = list(self._budgets)
         allowed = np.array([self._budgets[name].allowed for name in names], np.int64)
+        if pod_table.version >= V1_37 and (np.diff(places) == 0).any():
+            violating[_exceeding(groups, places, budgets, allowed)] = True
+            return violating
         accounts = groups[places] * len(names) + budgets
         order = accounts.argsort(kind="stable")
         sorted_accounts = accounts[order]
@@ -130,3 +135,19 @@ class DisruptionBudgets:
             names = tuple((namespace, name) for name, budget in here.items() if budget.selects(label_set.labels))
             known = self._selecting[labelling] = (key, names)
         return known[1]
+
+
+def _exceeding(
+    groups: NDArray[np.intp], places: NDArray[np.intp], budgets: NDArray[np.intp], allowed: NDArray[np.int64]
+) -> list[int]:
+    """The places that exceed a budget, each charged up to the first that it exceeds; `places` ascend."""
+    found: list[int] = []
+    left: dict[tuple[int, int], int] = {}  # by group and budget
+    for place, budget in zip(places.tolist(), budgets.tolist(), strict=True):
+        if found and found[-1] == place:
+            continue
+        account = (int(groups[place]), budget)
+        left[account] = left.get(account, int(allowed[budget])) - 1
+        if left[account] < 0:
+            found.append(place)
+    return found

@@ -455,6 +455,8 @@ def add_storage(state: DesiredState, index: PlacementIndex, default_class: str =
         index.set_stored("attachments", attachment.metadata.name, storage.attachment_of(attachment))
     for driver in state.csi_drivers:
         index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
+        required = driver.spec.prevent_pod_scheduling_if_missing or None
+        index.set_stored("required_drivers", driver.metadata.name, required)
     for space, meta in _mapped(state, state.storage_capacities, lambda one: (storage.space_of(one), one.metadata)):
         index.set_stored("space", f"{meta.namespace}/{meta.name}", space)
 

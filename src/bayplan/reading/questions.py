@@ -18,7 +18,8 @@ from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, disruption_budgets, pods, targets
 from bayplan.mapping.bindings import LabelKeys
-from bayplan.model.semantics import PRESETS, Semantics, for_fleets
+from bayplan.model.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion, known_version
+from bayplan.model.semantics import PRESETS, Semantics, for_fleets, preset_of
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_bindings
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
@@ -44,6 +45,7 @@ class QuestionOptions(msgspec.Struct, rename="camel", forbid_unknown_fields=True
     """How to decide: a preset, switches that override it, a scheduler configuration."""
 
     semantics: str = "upstream"
+    kubernetes_version: str = DEFAULT_VERSION
     switches: dict[str, Any] = {}
     config: dict[str, Any] | None = None
     daemon_namespaces: list[str] | None = None
@@ -67,8 +69,12 @@ def semantics_of(options: QuestionOptions) -> Semantics:
     if options.semantics not in PRESETS:
         known = " or ".join(PRESETS)
         raise InputError(f"options.semantics: expected {known}, got {options.semantics!r}")
+    version = known_version(options.kubernetes_version)
+    if version is None:
+        known = " or ".join(KubernetesVersion)
+        raise InputError(f"options.kubernetesVersion: expected {known}, got {options.kubernetes_version!r}")
     # As plain values of JSON, which are all that a fault can be about.
-    preset = msgspec.json.decode(msgspec.json.encode(PRESETS[options.semantics]))
+    preset = msgspec.json.decode(msgspec.json.encode(preset_of(options.semantics, version)))
     if options.daemon_namespaces is not None:
         preset["daemonNamespaces"] = options.daemon_namespaces
     semantics: Semantics = structure_faults.convert({**preset, **options.switches}, Semantics, "options.switches")
@@ -82,6 +88,7 @@ class PodSituation(msgspec.Struct):
     workload: Workload
     profile: SchedulerProfile
     spread_context: pods.SpreadContext
+    pre_score_fault: str = ""  # with which kube-scheduler fails where some node is feasible
 
 
 def pod_situation_of(question: PodQuestion) -> PodSituation:
@@ -99,9 +106,16 @@ def pod_situation_of(question: PodQuestion) -> PodSituation:
                 index.add(pods.workload_of(pod, spread_context), pod.spec.node_name)
     with _faults_at("pod"):
         workload = pods.workload_of(question.pod, spread_context)
-    workload = msgspec.structs.replace(workload, requested_target=question.pod.spec.node_name)
-    profile = scheduler_config.profile_of(question.options.config, workload.scheduler_name)
-    return PodSituation(index, workload, profile, spread_context)
+    fault = workload.needs.node_affinity.fault
+    workload = msgspec.structs.replace(
+        workload,
+        requested_target=question.pod.spec.node_name,
+        unplaceable="" if workload.unplaceable == fault else workload.unplaceable,
+    )
+    profile = scheduler_config.profile_of(
+        question.options.config, workload.scheduler_name, index.semantics.kubernetes_version
+    )
+    return PodSituation(index, workload, profile, spread_context, fault if "NodeAffinity" in profile.pre_score else "")
 
 
 @contextmanager

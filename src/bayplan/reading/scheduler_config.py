@@ -15,7 +15,8 @@ import msgspec
 
 from bayplan.errors import Fault, InputError
 from bayplan.preempting import arguments as preemption_arguments
-from bayplan.rules.profiles import DEFAULT, DEFAULT_WEIGHTS, POD_PLUGINS, SchedulerProfile
+from bayplan.model.kubernetes_versions import DEFAULT_VERSION, V1_37, KubernetesVersion
+from bayplan.rules.profiles import DEFAULT_WEIGHTS, POD_PLUGINS, SchedulerProfile, default_plugins, default_profile
 from bayplan.validating import go_text, structure, structure_faults
 from bayplan.validating.fields import Cause, Field
 from bayplan.validating.structure import Finding, Nulls
@@ -38,34 +39,77 @@ WRITTEN_TYPES = {
     preemption_arguments.PLUGIN: DefaultPreemptionArgs,
     **{name: rule.arguments_type.written_type for name, rule in RULES_BY_PLUGIN.items()},
 }
+DECIDING_POINTS = ("preFilter", "filter", "preScore", "score")
 SUBJECT = "KubeSchedulerConfiguration"
 
 
-def profile_of(config: Mapping[str, Any] | None, scheduler_name: str = "") -> SchedulerProfile:
+def profile_of(
+    config: Mapping[str, Any] | None, scheduler_name: str = "", version: KubernetesVersion = DEFAULT_VERSION
+) -> SchedulerProfile:
     """The profile for a scheduler name, else the first one; the default profile without a configuration."""
     if config is None:
-        return DEFAULT
+        return default_profile(version)
     if undecodable := [structure_faults.fault(one, subject=SUBJECT) for one in check_structure(config)]:
         raise InputError(undecodable)
-    faults = validate_scheduler_config(dict(config))
+    faults = validate_scheduler_config(dict(config), version)
     if faults:
         raise InputError([Fault(fault, subject=SUBJECT) for fault in faults])
     profiles = config.get("profiles") or [{}]
     chosen = next((p for p in profiles if p.get("schedulerName") == scheduler_name), profiles[0])
-    plugins, weights = chosen.get("plugins") or {}, dict(DEFAULT_WEIGHTS)
-    everywhere, score = plugins.get("multiPoint") or {}, plugins.get("score") or {}
-    for entry in (*(everywhere.get("enabled") or ()), *(score.get("enabled") or ())):
-        weights[entry["name"]] = entry.get("weight") or 1  # not the default weight of the plugin
+    plugins = chosen.get("plugins") or {}
+    everywhere = _enabled_everywhere(plugins.get("multiPoint") or {}, version)
     written = {entry["name"]: entry.get("args") or {} for entry in chosen.get("pluginConfig") or ()}
+    weights = everywhere | _weights((plugins.get("score") or {}).get("enabled"))
     return SchedulerProfile(
-        weights=weights,
-        disabled=_disabled(everywhere),
-        disabled_filters=_disabled(plugins.get("filter") or {}),
-        disabled_scores=_disabled(score),
+        filter=_enabled_at("filter", plugins, everywhere, version),
+        pre_filter=_enabled_at("preFilter", plugins, everywhere, version),
+        pre_score=frozenset(_enabled_at("preScore", plugins, everywhere, version)),
+        score={name: weights[name] for name in _enabled_at("score", plugins, everywhere, version)},
         arguments={
             name: rule.arguments_type.read(written[name]) for name, rule in RULES_BY_PLUGIN.items() if name in written
         },
     )
+
+
+def _enabled_everywhere(multi_point: Mapping[str, Any], version: KubernetesVersion) -> dict[str, int]:
+    """
+    The plugins of `multiPoint` with their weights, in their order: the default ones that are not disabled, then others.
+
+    Mirrors mergePluginSet of apis/config/v1/default_plugins.go: a default plugin that is listed again keeps its place.
+    """
+    disabled = {entry["name"] for entry in multi_point.get("disabled") or ()}
+    listed = _weights(multi_point.get("enabled"))
+    kept = () if ALL_PLUGINS in disabled else (name for name in default_plugins(version) if name not in disabled)
+    return {name: listed.get(name, DEFAULT_WEIGHTS[name]) for name in kept} | listed
+
+
+def _weights(enabled: list[dict[str, Any]] | None) -> dict[str, int]:
+    """The weights of enabled plugins that are rules; without one it is 1, not the default weight of the plugin."""
+    return {one["name"]: one.get("weight") or 1 for one in enabled or () if one["name"] in RULES_BY_PLUGIN}
+
+
+def _enabled_at(
+    point: str, plugins: Mapping[str, Any], everywhere: Mapping[str, int], version: KubernetesVersion
+) -> tuple[str, ...]:
+    """
+    The plugins of an extension point, in the order in which they run.
+
+    Mirrors expandMultiPointPlugins of framework/runtime/framework.go: first those of `multiPoint` that the point lists
+    again, then the other ones of `multiPoint`, then what only the point lists.
+    """
+    written = plugins.get(point) or {}
+    listed, disabled = _weights(written.get("enabled")), {one["name"] for one in written.get("disabled") or ()}
+    if ALL_PLUGINS in disabled:
+        return tuple(listed)
+    extending = [name for name in everywhere if point in points_of(name, version) and name not in disabled]
+    again = [name for name in listed if name in extending]
+    return tuple(dict.fromkeys((*again, *(name for name in extending if name not in listed), *listed)))
+
+
+def points_of(plugin: str, version: KubernetesVersion) -> tuple[str, ...]:
+    """The extension points of a plugin that is a rule."""
+    points = RULES_BY_PLUGIN[plugin].extends
+    return tuple(one for one in points if one != "preFilter") if plugin == "NodeName" and version < V1_37 else points
 
 
 def check_structure(config: Any, path: str = "") -> list[Finding]:
@@ -79,14 +123,9 @@ def check_structure(config: Any, path: str = "") -> list[Finding]:
     return found
 
 
-def _disabled(point: Mapping[str, Any]) -> frozenset[str]:
-    """The plugins that are disabled at an extension point and not enabled again; `*` means all of them."""
-    off = {entry["name"] for entry in point.get("disabled") or ()}
-    on = {entry["name"] for entry in point.get("enabled") or ()}
-    return frozenset((RULES_BY_PLUGIN.keys() if ALL_PLUGINS in off else off) - on)
-
-
-def validate_scheduler_config(config: dict[str, object]) -> list[str]:
+def validate_scheduler_config(
+    config: dict[str, object], version: KubernetesVersion = DEFAULT_VERSION
+) -> list[str]:
     """All errors of the configuration, each with its field path; none if it can be used."""
     whole = Field("", config)
     found = [
@@ -97,11 +136,11 @@ def validate_scheduler_config(config: dict[str, object]) -> list[str]:
     most = whole["podMaxBackoffSeconds"]
     if most.number(10) < whole["podInitialBackoffSeconds"].number(1):
         found.append(most.invalid("must be greater than or equal to PodInitialBackoffSeconds", str(most.number(10))))
-    found += _validate_profiles(whole["profiles"])
+    found += _validate_profiles(whole["profiles"], version)
     return [str(cause) for cause in found]
 
 
-def _validate_profiles(profiles: Field) -> list[Cause]:
+def _validate_profiles(profiles: Field, version: KubernetesVersion) -> list[Cause]:
     found: list[Cause] = []
     first: dict[str, str] = {}
     for profile in profiles.items():
@@ -112,33 +151,49 @@ def _validate_profiles(profiles: Field) -> list[Cause]:
             found.append(name.duplicate(first[name.text()]))
         first.setdefault(name.text(), name.path)
         found += profile["percentageOfNodesToScore"].check_integer(0, 100, "not in valid range [0-100]")
-        found += _validate_plugins(profile["plugins"])
+        found += _validate_plugins(profile["plugins"], version)
         found += _validate_plugin_config(profile["pluginConfig"])
     return found
 
 
-def _validate_plugins(plugins: Field) -> list[Cause]:
+def _validate_plugins(plugins: Field, version: KubernetesVersion) -> list[Cause]:
     """
-    Extension points and plugins that do not exist, and plugins with a negative weight; 0 stands for the default.
+    Extension points and enabled plugins that do not exist or do not go together, and plugins with a negative weight.
 
-    kube-scheduler accepts an unknown name among the disabled plugins, which leaves the intended plugin enabled without
-    a message. Bayplan rejects it.
+    A weight of 0 stands for 1. As in kube-scheduler, an unknown name among the disabled plugins has no effect.
     """
     found: list[Cause] = []
     for point in plugins.names():
         if point not in EXTENSION_POINTS:
             found.append(plugins[point].unsupported(EXTENSION_POINTS, go_text.as_json(point)))
         for plugin in plugins[point]["enabled"].items():
-            found += _validate_plugin_name(plugin["name"], PLUGINS)
+            name = plugin["name"]
+            if name.text() not in PLUGINS:
+                found.append(name.unsupported(PLUGINS, go_text.as_json(name.value)))
+            elif point in DECIDING_POINTS and not _extends(name.text(), point, version):
+                kind = f"{point[0].upper()}{point[1:]}Plugin"
+                found.append(name.invalid(f"plugin {go_text.quoted(name.text())} does not extend {kind} plugin"))
             if point in ("multiPoint", "score"):
                 found += plugin["weight"].check_integer(0, None, "not in valid range [0, inf)")
-        for plugin in plugins[point]["disabled"].items():
-            found += _validate_plugin_name(plugin["name"], (ALL_PLUGINS, *PLUGINS))
-    return found
+    return found or _validate_states(plugins, version)
 
 
-def _validate_plugin_name(name: Field, supported: tuple[str, ...]) -> list[Cause]:
-    return [] if name.text() in supported else [name.unsupported(supported, go_text.as_json(name.value))]
+def _extends(plugin: str, point: str, version: KubernetesVersion) -> bool:
+    return plugin not in RULES_BY_PLUGIN or point in points_of(plugin, version)
+
+
+def _validate_states(plugins: Field, version: KubernetesVersion) -> list[Cause]:
+    """Plugins that filter or score without what they compute before: kube-scheduler starts, and fails at every pod."""
+    written = plugins.value if isinstance(plugins.value, dict) else {}
+    everywhere = _enabled_everywhere(written.get("multiPoint") or {}, version)
+    at = {point: _enabled_at(point, written, everywhere, version) for point in DECIDING_POINTS}
+    lacking = [("filter", "preFilter", name) for name in at["filter"] if RULES_BY_PLUGIN[name].filter_needs_pre_filter]
+    lacking += [("score", "preScore", name) for name in at["score"] if RULES_BY_PLUGIN[name].score_needs_pre_score]
+    return [
+        plugins[point].invalid(f"plugin {go_text.quoted(name)} needs {before}, where it is not enabled", name)
+        for point, before, name in lacking
+        if name not in at[before]
+    ]
 
 
 def _validate_plugin_config(configs: Field) -> list[Cause]:

@@ -53,6 +53,7 @@ class BalancedAllocationArguments(Arguments, frozen=True):
 class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
     name = "NodeResourcesBalancedAllocation"
     id = "balanced-allocation"
+    extends = ("preScore", "score")
     default_weight = 1
     arguments_type = BalancedAllocationArguments
     arguments: BalancedAllocationArguments
@@ -61,9 +62,10 @@ class BalancedAllocation(Rule[Amounts, BalancedAllocationState]):
 
     def part(self, workload: Workload, index: PlacementIndex) -> Amounts | None:
         """What the pod requests of the balanced resources that count for it; None if it requests none of them."""
-        del index
-        requested, resources = dict(workload.needs.requests.amounts), self.arguments.resources
-        if not any(requested.get(resource) for resource in resources):
+        # Unlike the fit, kube-scheduler's balance counts what the status of an incoming pod reports.
+        requests = workload.needs.requests.on_node(index.semantics.kubernetes_version)
+        requested, resources = dict(requests.amounts), self.arguments.resources
+        if self.pre_scores and not any(requested.get(resource) for resource in resources):
             return None
         return tuple((r, requested.get(r, 0)) for r in resources if r in NATIVE or requested.get(r))
 

@@ -7,6 +7,7 @@ import numpy as np
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.model.reasons import Scores
 from bayplan.model.workloads import Images, Workload
 from bayplan.rules.rule import MAX_SCORE, PartRule, Touched
@@ -19,6 +20,7 @@ MAX_BYTES_PER_CONTAINER = 1000 * MIB
 class ImageLocality(PartRule[Images]):
     name = "ImageLocality"
     id = "image-locality"
+    extends = ("score",)
     default_weight = 1
     follows_workloads = False
     reads_template_only = True
@@ -31,11 +33,12 @@ class ImageLocality(PartRule[Images]):
     def score(self, state: Images, index: PlacementIndex, at: At) -> Scores:
         total = np.zeros(index.slots.capacity, np.int64)
         for name in state.names:
-            sizes = index.images.by_name.get(name, {})
-            share = len(sizes) / len(index.slots) if sizes else 0.0
-            for slot, size in sizes.items():
-                total[slot] += int(size * share)
-        most = MAX_BYTES_PER_CONTAINER * max(state.n_containers, 1)
+            image = index.images.by_name.get(name)
+            if image is not None:
+                total[list(image.slots)] += int(image.size * (len(image.slots) / len(index.slots)))
+        # Since 1.37 the volumes of images, which are among the names, count like containers.
+        n = len(state.names) if index.semantics.kubernetes_version >= V1_37 else state.n_containers
+        most = MAX_BYTES_PER_CONTAINER * max(n, 1)
         return MAX_SCORE * (np.clip(total[at], MIN_BYTES, most) - MIN_BYTES) // (most - MIN_BYTES)
 
     def touched(self, state: Images, change: Change, index: PlacementIndex) -> Touched:

@@ -69,6 +69,7 @@ class NodeAffinityState(msgspec.Struct, frozen=True):
 class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
     name = "NodeAffinity"
     id = "node-affinity"
+    extends = ("preFilter", "filter", "preScore", "score")
     lifted_by = LiftedBy.TARGET
     default_weight = 2
     arguments_type = NodeAffinityArguments
@@ -117,14 +118,11 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
         del index
         return NodeAffinityState(part, _named_nodes(part.required))
 
-    def pre_filter(self, state: NodeAffinityState, index: PlacementIndex) -> Reason | Mask | None:
+    def pre_filter(self, state: NodeAffinityState, index: PlacementIndex) -> Reason | frozenset[str] | None:
+        del index
         if state.names is None:
             return None
-        if not state.names:
-            return CONFLICT
-        mask = np.zeros(index.slots.capacity, np.bool_)
-        mask[[index.slots.by_name[name] for name in state.names if name in index.slots.by_name]] = True
-        return mask
+        return frozenset(state.names) or CONFLICT
 
     def reject(self, state: NodeAffinityState, index: PlacementIndex, at: At) -> Codes | None:
         affinity, added = state.affinity, self.arguments.added.required if self.arguments.added else None

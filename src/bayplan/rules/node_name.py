@@ -7,6 +7,7 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.remedies import Alternatives, Remedy
@@ -18,6 +19,7 @@ OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name",
 class NodeName(PartRule[str]):
     name = "NodeName"
     id = "node-name"
+    extends = ("preFilter", "filter")
     lifted_by = LiftedBy.TARGET
     reasons_by_code = (OTHER_NODE,)
     follows_workloads = False
@@ -36,6 +38,9 @@ class NodeName(PartRule[str]):
     def part(self, workload: Workload, index: PlacementIndex) -> str | None:
         del index
         return workload.requested_target or None
+
+    def pre_filter(self, state: str, index: PlacementIndex) -> frozenset[str] | None:
+        return frozenset((state,)) if index.semantics.kubernetes_version >= V1_37 else None
 
     def reject(self, state: str, index: PlacementIndex, at: At) -> Codes:
         codes = np.ones(index.slots.capacity, np.int64)

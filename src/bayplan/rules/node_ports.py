@@ -22,6 +22,8 @@ Ports = tuple[HostPort, ...]
 class NodePorts(PartRule[Ports]):
     name = "NodePorts"
     id = "node-ports"
+    extends = ("preFilter", "filter")
+    filter_needs_pre_filter = True
     lifted_by = LiftedBy.RESOURCES
     reasons_by_code = (TAKEN,)
     reads_template_only = True
@@ -74,30 +76,47 @@ class NodePorts(PartRule[Ports]):
 
     def eviction_effect(self, state: Ports, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         assert codes is not None, "this rule always has codes"
-        return EvictionEffect(capacity_constraints=(PortConstraint(state, codes, preemptor.index),))
+        return EvictionEffect(capacity_constraints=(PortConstraint(state, codes, preemptor),))
 
 
 class PortConstraint(CapacityConstraint):
-    """No other workload of the target may use the host ports of the workload."""
+    """
+    No other workload of the target may use the host ports of the workload.
 
-    def __init__(self, requested: Ports, codes: Codes, index: PlacementIndex) -> None:
+    kube-scheduler keeps the ports of a node as a set: one that two pods hold is free as soon as one of them is removed.
+    So pods that cannot be evicted do not count if pods that can be evicted hold the same ports.
+    """
+
+    def __init__(self, requested: Ports, codes: Codes, preemptor: Preemptor) -> None:
+        index, pod_table = preemptor.index, preemptor.index.pod_table
         super().__init__(1, np.zeros(index.slots.capacity, np.int64))
         self.requested = requested
-        pod_table = index.pod_table
         rejected = codes != 0
         self.taken = np.zeros(len(pod_table), np.int64)
         if rejected.any():
-            for row in np.flatnonzero(pod_table.has_ports & pod_table.on(rejected)).tolist():
-                self.taken[row] = self.amount_of(pod_table.at(row).workload, 0)
+            rows = np.flatnonzero(pod_table.has_ports & pod_table.on(rejected)).tolist()
+            freed: dict[int, set[HostPort]] = {}  # by slot
+            for row in rows:
+                if pod_table.priority[row] < preemptor.workload.priority:
+                    freed.setdefault(int(pod_table.slot[row]), set()).update(self._held(pod_table.at(row).workload))
+            for row in rows:
+                held = self._held(pod_table.at(row).workload)
+                can_go = pod_table.priority[row] < preemptor.workload.priority
+                if held and (can_go or not held <= freed.get(int(pod_table.slot[row]), set())):
+                    self.taken[row] = 1
             np.subtract.at(self.remaining, pod_table.slot, self.taken)
+
+    def _held(self, workload: Workload) -> set[HostPort]:
+        """The ports of a workload that are in conflict with the requested ones."""
+        held = workload.needs.host_ports
+        return {port for port in held if any(ports_conflict(requested, port) for requested in self.requested)}
 
     def amounts(self) -> Amounts:
         return self.taken
 
     def amount_of(self, nominated: Workload, slot: int) -> int:
         del slot
-        held = nominated.needs.host_ports
-        return int(any(ports_conflict(requested, port) for requested in self.requested for port in held))
+        return int(bool(self._held(nominated)))
 
 
 def ports_conflict(one: HostPort, other: HostPort) -> bool:

@@ -18,6 +18,7 @@ CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", StatusCode
 class NodeUnschedulable(PartRule[str]):
     name = "NodeUnschedulable"
     id = "node-unschedulable"
+    extends = ("filter",)
     lifted_by = LiftedBy.TARGET
     reasons_by_code = (CORDONED,)
     follows_workloads = False

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from bayplan.model.kubernetes_versions import DEFAULT_VERSION, V1_37, KubernetesVersion
 from bayplan.rules.api_enablement import ApiEnablementRule
 from bayplan.rules.arguments import Arguments
 from bayplan.rules.balanced_allocation import BalancedAllocation
@@ -71,30 +72,51 @@ FLEET_RULES: tuple[type[AnyRule], ...] = (
 DEFAULT_WEIGHTS = {plugin.name: plugin.default_weight for plugin in POD_PLUGINS}
 
 
-class SchedulerProfile(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration of the plugins by their names: one profile of a KubeSchedulerConfiguration."""
+def default_plugins(version: KubernetesVersion = DEFAULT_VERSION) -> tuple[str, ...]:
+    """The plugins of the default profile, in the order in which that version runs them."""
+    names = [plugin.name for plugin in POD_PLUGINS]
+    if version >= V1_37:  # NodeName runs before NodeUnschedulable
+        first, second = names.index(NodeUnschedulable.name), names.index(NodeName.name)
+        names[first], names[second] = names[second], names[first]
+    return tuple(names)
 
-    weights: Mapping[str, int] = msgspec.field(default_factory=lambda: DEFAULT_WEIGHTS)
-    disabled: frozenset[str] = frozenset()
-    disabled_filters: frozenset[str] = frozenset()
-    disabled_scores: frozenset[str] = frozenset()
+
+class SchedulerProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    The plugins by their names, as one profile of a KubeSchedulerConfiguration enables them.
+
+    `filter` and `pre_filter` are in the order in which plugins run; `score` are those that score, with their weights.
+    """
+
+    filter: tuple[str, ...]
+    pre_filter: tuple[str, ...]
+    pre_score: frozenset[str]
+    score: Mapping[str, int]
     arguments: Mapping[str, Arguments] = {}  # of a plugin without an entry: its defaults
 
 
-DEFAULT = SchedulerProfile()
+def default_profile(version: KubernetesVersion = DEFAULT_VERSION) -> SchedulerProfile:
+    """The profile without a configuration."""
+    names = default_plugins(version)
+    return SchedulerProfile(filter=names, pre_filter=names, pre_score=frozenset(names), score=DEFAULT_WEIGHTS)
+
+
 RulesByScheduler = Mapping[str, Sequence[AnyRule]]  # by the name of the scheduler
 
 
-def pod_rules(profile: SchedulerProfile = DEFAULT) -> tuple[AnyRule, ...]:
+def pod_rules(profile: SchedulerProfile | None = None) -> tuple[AnyRule, ...]:
     """The rules for pods; those that kube-scheduler has as plugins are configured by the profile."""
+    profile = profile or default_profile()
     rules: list[AnyRule] = [Placeable()]
-    for plugin in POD_PLUGINS:
-        if plugin.name not in profile.disabled:
-            given = profile.arguments.get(plugin.name)
-            rule = plugin() if given is None else plugin(given)
-            rule.weight = 0 if plugin.name in profile.disabled_scores else profile.weights.get(plugin.name, 0)
-            rule.filters = plugin.name not in profile.disabled_filters
-            rules.append(rule)
+    by_name = {plugin.name: plugin for plugin in POD_PLUGINS}
+    for name in dict.fromkeys((*profile.filter, *profile.pre_filter, *profile.score)):
+        given = profile.arguments.get(name)
+        rule = by_name[name]() if given is None else by_name[name](given)
+        rule.weight = profile.score.get(name, 0)
+        rule.filters, rule.pre_filters = name in profile.filter, name in profile.pre_filter
+        rule.pre_scores = name in profile.pre_score
+        rule.pre_filter_order = profile.pre_filter.index(name) if rule.pre_filters else 0
+        rules.append(rule)
     return tuple(rules)
 
 

@@ -97,6 +97,8 @@ class ResourcesFitState(msgspec.Struct, frozen=True):
 class ResourcesFit(Rule[Requests, ResourcesFitState]):
     name = "NodeResourcesFit"
     id = "resources"
+    extends = ("preFilter", "filter", "preScore", "score")
+    filter_needs_pre_filter = True
     lifted_by = LiftedBy.RESOURCES
     default_weight = 1
     arguments_type = ResourcesFitArguments
@@ -371,7 +373,7 @@ def _requested_by_lower_priority(workload: Workload, slot: int, index: Placement
         other = index.records[key].workload
         if other.priority < workload.priority:
             requested[PODS] += 1
-            requested.update(dict(other.needs.requests.amounts))
+            requested.update(dict(other.needs.requests.on_node(index.semantics.kubernetes_version).amounts))
     return requested
 
 

@@ -107,7 +107,8 @@ Raw = TypeVar("Raw", int, Scores)  # one raw score, or an array of them
 
 class Rule(ABC, Generic[Part, State]):
     """
-    `name` is kube-scheduler's, `id` ours. `weight` multiplies the normalised score; `filters` enables `reject`.
+    `name` is kube-scheduler's, `id` ours. `weight` multiplies the normalised score; `filters` enables `reject` and
+    `pre_filters` what is decided before.
     `default_weight` and the defaults of `arguments_type` apply unless a scheduler configuration says otherwise.
 
     `reasons_by_code` holds the reason for each code from 1 on, where a code always means the same. `documented` holds
@@ -122,6 +123,14 @@ class Rule(ABC, Generic[Part, State]):
     arguments: Arguments
     weight: int = 0
     filters: bool = True
+    pre_filters: bool = True
+    pre_filter_order: int = 0  # among the rules that decide before any target is evaluated
+    pre_scores: bool = True  # False: kube-scheduler's PreScore, which skips what there is nothing to score by, is off
+    # Whether kube-scheduler fails at every pod where the plugin filters, or scores, without the point before it.
+    filter_needs_pre_filter: ClassVar[bool] = False
+    score_needs_pre_score: ClassVar[bool] = False
+    # The extension points of the plugin, of those that decide
+    extends: ClassVar[tuple[str, ...]] = ("preFilter", "filter", "preScore", "score")
     scaling: ClassVar[Scaling] = Scaling.NONE
     reasons_by_code: ClassVar[tuple[Reason, ...]] = ()
     documented: ClassVar[tuple[DocumentedReason, ...]] = ()
@@ -162,11 +171,11 @@ class Rule(ABC, Generic[Part, State]):
         """Release the terms that `prepare` holds."""
         del state, index
 
-    def pre_filter(self, state: State, index: PlacementIndex) -> Reason | Mask | None:
+    def pre_filter(self, state: State, index: PlacementIndex) -> Reason | frozenset[str] | None:
         """
         What is decided before any target is evaluated: a reason to reject all, or the only targets to evaluate.
 
-        A mask has shape (capacity,); None leaves all targets (kube-scheduler: PreFilter and its PreFilterResult).
+        They are named, whether they exist or not; None leaves all (kube-scheduler: PreFilter and its PreFilterResult).
         """
         del state, index
         return None

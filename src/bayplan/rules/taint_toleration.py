@@ -39,6 +39,8 @@ CONDITION_TAINTS = frozenset({
 class TaintToleration(PartRule[Tolerations]):
     name = "TaintToleration"
     id = "taint"
+    extends = ("filter", "preScore", "score")
+    score_needs_pre_score = True
     lifted_by = LiftedBy.TARGET
     default_weight = 3
     reasons_by_code = (UNTOLERATED,)

@@ -17,19 +17,23 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model import labels
 from bayplan.model.labels import IN, Selector
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.model.node_selectors import NodeTerm
-from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Slots, StatusCode
+from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, Slots, StatusCode
 from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
 from bayplan.rules import node_affinity
 from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.rule import Failure, LiftedBy
-from bayplan.rules.volume_claims import CLAIM_MISSING, ClaimPart, ClaimRule, claim_part, missing_claim
+from bayplan.rules.volume_claims import CLAIM_AWAITED, CLAIM_MISSING, ClaimPart, ClaimRule, claim_part
 
 LOST = Reason(
     "claim-lost",
     'persistentvolumeclaim "<name>" bound to non-existent persistentvolume "<volume>"',
     StatusCode.UNRESOLVABLE,
+)
+NOT_OWNED = Reason(
+    "claim-not-owned", "PVC <claim> was not created for pod <pod> (pod is not owner)", StatusCode.UNRESOLVABLE
 )
 DELETED = Reason("claim-deleted", 'persistentvolumeclaim "<name>" is being deleted', StatusCode.UNRESOLVABLE)
 UNBOUND = Reason("claim-unbound", "pod has unbound immediate PersistentVolumeClaims", StatusCode.UNRESOLVABLE)
@@ -48,6 +52,9 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 class VolumeBinding(ClaimRule):
     name = "VolumeBinding"
     id = "volume-binding"
+    extends = ("preFilter", "filter", "preScore", "score")
+    filter_needs_pre_filter = True
+    default_weight = 1
     lifted_by = LiftedBy.TARGET
     documented = (
         DocumentedReason(
@@ -57,6 +64,14 @@ class VolumeBinding(ClaimRule):
                 "is `waiting for ephemeral volume controller to create the persistentvolumeclaim`."
             ),
             to_do="Create the claim, correct its name, or add its manifest with -f.",
+        ),
+        DocumentedReason(
+            NOT_OWNED,
+            means=(
+                "The pod has an ephemeral volume, and a claim with the name that its claim would have exists already: it "
+                "belongs to another pod or to none."
+            ),
+            to_do="Delete or rename that claim, or rename the pod or its volume.",
         ),
         DocumentedReason(
             UNBOUND,
@@ -113,14 +128,9 @@ class VolumeBinding(ClaimRule):
     )
 
     def pre_filter(self, state: ClaimPart, index: PlacementIndex) -> Reason | None:
-        missing = missing_claim(state, index)
-        if missing is not None:
-            return missing
-        for claim in state.known(index):
-            if claim.lost:
-                return LOST.filled(name=claim.name, volume=claim.volume)
-            if claim.terminating:
-                return DELETED.filled(name=claim.name)
+        found = _unusable_claim(state, index)
+        if found is not None:
+            return found
         # Only a claim whose class delays binding may be unbound, and only if it names no volume.
         for claim in state.known(index):
             storage_class = index.storage.classes.get(claim.storage_class)
@@ -138,15 +148,21 @@ class VolumeBinding(ClaimRule):
                 unbound.append(claim)
                 continue
             volume = index.storage.volumes.get(claim.volume)
+            # Of the bound volumes, the first that cannot be used gives the reason.
             if volume is None:
-                codes |= 4
+                codes[codes == 0] = 4
             elif volume.required is not None:
-                codes |= np.where(_reachable_mask(volume, index), 0, 1)
+                codes[(codes == 0) & ~_reachable_mask(volume, index)] = 1
         if unbound:
-            bindable, has_space = can_bind(unbound, index)
-            codes |= np.where(bindable, 0, 2) | np.where(bindable & ~has_space, 8, 0)
-        # A bound volume that does not exist is the only reason: kube-scheduler checks nothing else then.
-        return np.where(codes & 4, 4, codes)[at]
+            codes |= unbound_codes(unbound, index)
+        return codes[at]
+
+    def score(self, state: ClaimPart, index: PlacementIndex, at: At) -> Scores | None:
+        """Since 1.37: the less of the storage the claims would take, the higher, averaged over the classes."""
+        if index.semantics.kubernetes_version < V1_37:
+            return None
+        unbound = [claim for claim in state.known(index) if not claim.bound]
+        return storage_scores(unbound, index)[at] if unbound else None
 
     def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
         del state
@@ -181,6 +197,21 @@ class VolumeBinding(ClaimRule):
         return EvictionEffect(codes)
 
 
+def _unusable_claim(part: ClaimPart, index: PlacementIndex) -> Reason | None:
+    """Why no node is possible: the first claim that does not exist, is lost or deleted, or belongs to another pod."""
+    for name in part.names.names:
+        claim, is_ephemeral = index.storage.claims.get(f"{part.namespace}/{name}"), name in part.names.ephemeral
+        if claim is None:
+            return (CLAIM_AWAITED if is_ephemeral else CLAIM_MISSING).filled(name=name)
+        if claim.lost:
+            return LOST.filled(name=claim.name, volume=claim.volume)
+        if claim.terminating:
+            return DELETED.filled(name=claim.name)
+        if is_ephemeral and not part.names.owns(claim):
+            return NOT_OWNED.filled(claim=claim.key, pod=f"{part.namespace}/{part.names.pod[0]}")
+    return None
+
+
 def _reachable_mask(volume: Volume, index: PlacementIndex) -> Mask:
     mask = np.zeros(index.slots.capacity, np.bool_)
     mask[slots_reaching(volume, index)] = True
@@ -209,17 +240,53 @@ NO_MATCH = -1
 VolumeMatch = tuple[Claim, Sequence[Volume], NDArray[np.int64]]
 
 
-def can_bind(unbound: list[Claim], index: PlacementIndex) -> tuple[Mask, Mask]:
-    """Where each claim has a volume of its own or one can be provisioned; and where there is storage capacity too."""
-    bindable, has_space = index.slots.alive.copy(), index.slots.alive.copy()
-    for claim, _, volumes in matched_volumes(unbound, index):
-        here = _where_selected(claim, index)
+def unbound_codes(unbound: list[Claim], index: PlacementIndex) -> Codes:
+    """
+    2 where a claim has neither a volume of its own nor one that can be provisioned, 8 where there is no space for it.
+
+    The first claim that cannot be satisfied decides, in the order of kube-scheduler: those with a selected node, then
+    those without a matching volume, the smallest first.
+    """
+    codes = np.zeros(index.slots.capacity, np.int64)
+    for claim, _, volumes in sorted(matched_volumes(unbound, index), key=lambda match: not match[0].selected_node):
         provision = _can_provision(claim, index)
-        bindable &= here & ((volumes != NO_MATCH) | provision)
+        to_provision = (codes == 0) & (volumes == NO_MATCH)
+        codes[to_provision & ~provision] = 2
         if claim.requested and _is_metered(claim, index):
-            provision &= _has_space(claim, index)
-        has_space &= here & ((volumes != NO_MATCH) | provision)
-    return bindable, has_space
+            codes[to_provision & provision & ~_has_space(claim, index)] = 8
+    for claim in unbound:
+        codes[~_where_selected(claim, index)] = 2
+    return codes
+
+
+def storage_scores(unbound: list[Claim], index: PlacementIndex) -> Scores:
+    """100 where the claims take nothing of the volumes or of the capacity of their classes, 0 where they take all."""
+    n = index.slots.capacity
+    static = {claim.storage_class: np.zeros((2, n), np.int64) for claim in unbound}  # requested, and of how much
+    dynamic = {claim.storage_class: np.zeros((2, n), np.int64) for claim in unbound}
+    counts = {name: np.zeros((2, n), np.bool_) for name in static}  # whether the class counts, static and dynamic
+    for claim, volumes, choice in matched_volumes(unbound, index):
+        name, bound = claim.storage_class, choice != NO_MATCH
+        sizes = np.array([*(volume.capacity for volume in volumes), 0], np.int64)
+        static[name] += np.where(bound, np.stack((np.full(n, claim.requested), sizes[choice])), 0)
+        counts[name][0] |= bound
+        capacity = _capacity(claim, index) if _is_metered(claim, index) else None
+        if capacity is not None:
+            provisioned = ~bound & (capacity >= 0)
+            dynamic[name][0] += np.where(provisioned, claim.requested, 0)
+            dynamic[name][1] = np.where(provisioned, capacity, dynamic[name][1])
+            counts[name][1] |= provisioned
+    any_static = np.logical_or.reduce([counted[0] for counted in counts.values()])
+    total, classes = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for name, counted in counts.items():
+        requested, capacity = np.where(any_static, static[name], dynamic[name])
+        share = np.where(requested > capacity, 100, requested * 100 // np.maximum(capacity, 1))
+        share[capacity == 0] = 100
+        here = np.where(any_static, counted[0], counted[1])
+        total += np.where(here, 100 - share, 0)
+        classes += here
+    # Rounded, half up: math.Round of a number that is not negative.
+    return np.where(classes == 0, 0, (2 * total + classes) // np.maximum(2 * classes, 1))
 
 
 def matched_volumes(unbound: list[Claim], index: PlacementIndex) -> Iterator[VolumeMatch]:
@@ -277,19 +344,27 @@ def _first_of_each_reach(volumes: list[Volume], most: int) -> list[Volume]:
 
 def _volumes_matching(claim: Claim, index: PlacementIndex) -> list[Volume]:
     """The volumes that match the claim: those reserved for it, or else the unclaimed ones, smallest first."""
-    reserved = [v for v in index.storage.reserved_for(claim) if v.claim_uid in ("", claim.uid)]
+    reserved = [v for v in index.storage.reserved_for(claim) if v.claim_uid in ("", claim.uid) and _suits(v, claim)]
     if reserved:
         return reserved
     volumes = [v for v in index.storage.unclaimed(claim.storage_class) if _matches(v, claim)]
     return sorted(volumes, key=lambda volume: volume.capacity)
 
 
+def _suits(volume: Volume, claim: Claim) -> bool:
+    """What also a volume that is reserved for the claim must have."""
+    return (
+        not volume.terminating
+        and volume.capacity >= claim.requested
+        and volume.volume_mode == claim.volume_mode
+        and volume.attributes_class == claim.attributes_class
+    )
+
+
 def _matches(volume: Volume, claim: Claim) -> bool:
     return (
         volume.phase in ("Available", "")
-        and not volume.terminating
-        and volume.capacity >= claim.requested
-        and volume.volume_mode == claim.volume_mode
+        and _suits(volume, claim)
         and set(claim.access_modes) <= set(volume.access_modes)
         and (claim.selector is None or labels.matches(claim.selector, volume.labels))
     )
@@ -335,11 +410,17 @@ def _is_metered(claim: Claim, index: PlacementIndex) -> bool:
 
 def _has_space(claim: Claim, index: PlacementIndex) -> Mask:
     """Where the driver publishes storage capacity for a volume of this size."""
-    mask = np.zeros(index.slots.capacity, np.bool_)
+    mask: Mask = _capacity(claim, index) >= 0
+    return mask
+
+
+def _capacity(claim: Claim, index: PlacementIndex) -> NDArray[np.int64]:
+    """What the driver publishes where a volume of this size has space, shape (capacity,); -1 elsewhere."""
+    found = np.full(index.slots.capacity, -1, np.int64)
     for space in index.storage.space_of_class(claim.storage_class):
         if space.topology is not None and space.largest is not None and space.largest >= claim.requested:
-            mask[_selected(space.topology, index)] = True
-    return mask
+            found[_selected(space.topology, index)] = space.capacity
+    return found
 
 
 def _selected(topology: Selector, index: PlacementIndex) -> Slots:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import msgspec
 
@@ -34,30 +35,37 @@ class ClaimPart(msgspec.Struct, frozen=True):
         """The claims as objects, without those that do not exist."""
         return [index.storage.claims[claim] for claim in self.claims() if claim in index.storage.claims]
 
+    def named(self) -> ClaimPart:
+        """The claims that the pod names itself, without those of its ephemeral volumes."""
+        return ClaimPart(self.namespace, Claims(self.names.named)) if self.names.ephemeral else self
+
 
 def claim_part(workload: Workload) -> ClaimPart:
     return ClaimPart(workload.namespace, workload.needs.claims)
 
 
 def has_claims(workload: Workload) -> bool:
-    return bool(workload.needs.claims.names)
+    """Whether the workload has claims, or disks that it names without a claim."""
+    return bool(workload.needs.claims)
 
 
 def missing_claim(part: ClaimPart, index: PlacementIndex) -> Reason | None:
-    """The reason to reject every node because a claim does not exist, if one does not."""
-    for name in part.names.names:
+    """The reason to reject every node because a claim that the pod names does not exist, if one does not."""
+    for name in part.names.named:
         if f"{part.namespace}/{name}" not in index.storage.claims:
-            reason = CLAIM_AWAITED if name in part.names.ephemeral else CLAIM_MISSING
-            return reason.filled(name=name)
+            return CLAIM_MISSING.filled(name=name)
     return None
 
 
 class ClaimRule(PartRule[ClaimPart]):
-    """A rule that applies to workloads with claims and that depends on storage objects."""
+    """A rule that applies to workloads with claims, and to disks if it reads them; it depends on storage objects."""
+
+    reads_disks: ClassVar[bool] = False
 
     def part(self, workload: Workload, index: PlacementIndex) -> ClaimPart | None:
         del index
-        return claim_part(workload) if workload.needs.claims.names else None
+        claims = workload.needs.claims
+        return claim_part(workload) if claims.names or (self.reads_disks and claims.disks) else None
 
     def touched(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if change.type is ChangeType.STORAGE_CHANGED:
@@ -79,6 +87,6 @@ def is_affected(part: ClaimPart, change: Change, index: PlacementIndex) -> bool:
         case "space":
             spaces = (each for each in (change.before, change.after) if isinstance(each, AvailableSpace))
             return any(claim.storage_class == space.storage_class for space in spaces for claim in known)
-        case "metering_drivers":
+        case "metering_drivers" | "required_drivers":
             return bool(known)
     return False

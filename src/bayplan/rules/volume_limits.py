@@ -12,14 +12,21 @@ import numpy as np
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At
+from bayplan.mapping.disks import DRIVER_OF_PROVISIONER
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, StatusCode
 from bayplan.model.volumes import Attachment, VolumeHandle
 from bayplan.model.workloads import Workload
+from bayplan.rules.arguments import Arguments
 from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.rule import Failure, LiftedBy, Touched
 from bayplan.rules.volume_claims import ClaimPart, ClaimRule, claim_part, has_claims, is_affected
 
 TOO_MANY = Reason("volume-limits", "node(s) exceed max volume count", StatusCode.UNSCHEDULABLE)
+
+DRIVER_MISSING = Reason(
+    "driver-missing", "<driver> CSI driver is not installed on the node", StatusCode.UNSCHEDULABLE
+)
 
 Handles = dict[str, set[VolumeHandle]]  # by driver
 
@@ -27,9 +34,18 @@ Handles = dict[str, set[VolumeHandle]]  # by driver
 class VolumeLimits(ClaimRule):
     name = "NodeVolumeLimits"
     id = "volume-limits"
+    extends = ("preFilter", "filter")
     lifted_by = LiftedBy.NEIGHBOURS
-    reasons_by_code = (TOO_MANY,)
+    reads_disks = True
     documented = (
+        DocumentedReason(
+            DRIVER_MISSING,
+            means=(
+                "A volume of the pod needs a CSI driver that does not run on the node, and the CSIDriver object says that "
+                "pods wait for it (preventPodSchedulingIfMissing). Since Kubernetes 1.37."
+            ),
+            to_do="Install the driver on the node, or wait until its daemon has registered there (CSINode).",
+        ),
         DocumentedReason(
             TOO_MANY,
             means=(
@@ -43,13 +59,30 @@ class VolumeLimits(ClaimRule):
         ),
     )
 
+    def __init__(self, arguments: Arguments | None = None) -> None:
+        super().__init__(arguments)
+        self._drivers: list[str] = []  # that were missing somewhere, in the order of their codes
+
     def reject(self, state: ClaimPart, index: PlacementIndex, at: At) -> Codes:
+        """1 where volumes are too many; from 2 on, where a driver is missing: the code of that driver."""
         codes = np.zeros(index.slots.capacity, np.int64)
-        for driver, handles in _handles(state, index).items():
-            exceeded = _exceeded(driver, handles, index)
+        handles = _handles(state, index)
+        for driver in handles:
+            exceeded = _exceeded(driver, handles[driver], index)
             if exceeded is not None:
                 codes |= exceeded
+        for driver in sorted(handles, reverse=True):
+            if driver in index.storage.required_drivers and index.semantics.kubernetes_version >= V1_37:
+                codes[_lacking(driver, state, index)] = self._code_of(driver)
         return codes[at]
+
+    def _code_of(self, driver: str) -> int:
+        if driver not in self._drivers:
+            self._drivers.append(driver)
+        return 2 + self._drivers.index(driver)
+
+    def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
+        return (TOO_MANY,) if code == 1 else (DRIVER_MISSING.filled(driver=self._drivers[code - 2]),)
 
     def touched(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
         if change.workload is not None and has_claims(change.workload):
@@ -69,6 +102,9 @@ class VolumeLimits(ClaimRule):
         del workload
         found = []
         for driver, handles in _handles(state, index).items():
+            if driver in index.storage.required_drivers and _lacking(driver, state, index)[slot]:
+                missing = DRIVER_MISSING.filled(driver=driver).text
+                found.append(Failure(self.id, missing, detail=f"the CSINode does not list {driver}", term=driver))
             exceeded = _exceeded(driver, handles, index)
             if exceeded is not None and exceeded[slot]:
                 limits, counts = index.attachments.limits(driver), index.attachments.counts(driver)
@@ -93,11 +129,22 @@ class VolumeLimits(ClaimRule):
                 names = {change.name}
             case "attachments":
                 names = {each.node for each in (change.before, change.after) if isinstance(each, Attachment)}
-            case "claims" | "volumes" | "classes":  # pods on the node may now use other volumes than before
+            case "claims" | "volumes" | "classes" | "required_drivers":  # pods on the node may now use other volumes than before
                 return ALL
             case _:
                 return None
         return tuple(index.slots.by_name[name] for name in names if name in index.slots.by_name)
+
+
+def _lacking(driver: str, part: ClaimPart, index: PlacementIndex) -> Mask:
+    """Where the driver is not installed; without a CSINode, disks that a driver took over do not need it."""
+    lacking = index.slots.alive.copy()
+    by_name = index.slots.by_name
+    if not any(handle.driver == driver for handle in _handles(part, index, migrated=False).get(driver, ())):
+        lacking[:] = False
+        lacking[[by_name[name] for name in index.storage.attach_limits if name in by_name]] = True
+    lacking[[by_name[name] for name, has in index.storage.attach_limits.items() if driver in has and name in by_name]] = False
+    return lacking
 
 
 def _slots_sharing_volumes(state: ClaimPart, index: PlacementIndex) -> list[int]:
@@ -124,11 +171,22 @@ def _attached_for(part: ClaimPart, index: PlacementIndex) -> set[VolumeHandle]:
     return {handle for handles in _handles(part, index).values() for handle in handles}
 
 
-def _handles(part: ClaimPart, index: PlacementIndex) -> Handles:
-    """The volumes that would be attached for the claims."""
+def _handles(part: ClaimPart, index: PlacementIndex, *, migrated: bool = True) -> Handles:
+    """The volumes that would be attached for the claims and disks; without `migrated` those that name their driver."""
+    handles = [index.storage.handle_of(one) for one in part.claims() if migrated or not _is_migrated(one, index)]
+    if migrated:
+        handles += [disk.handle for disk in part.names.disks]
     found: Handles = {}
-    for claim in part.claims():
-        handle = index.storage.handle_of(claim)
+    for handle in handles:
         if handle is not None:
             found.setdefault(handle.driver, set()).add(handle)
     return found
+
+
+def _is_migrated(key: str, index: PlacementIndex) -> bool:
+    claim = index.storage.claims.get(key)
+    volume = index.storage.volumes.get(claim.volume) if claim is not None else None
+    if volume is not None:
+        return volume.migrated
+    storage_class = index.storage.classes.get(claim.storage_class) if claim is not None else None
+    return storage_class is not None and storage_class.provisioner in DRIVER_OF_PROVISIONER

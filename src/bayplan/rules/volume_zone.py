@@ -33,6 +33,7 @@ SEPARATOR = "__"  # a volume in several zones names them all in one label
 class VolumeZone(ClaimRule):
     name = "VolumeZone"
     id = "volume-zone"
+    extends = ("preFilter", "filter")
     lifted_by = LiftedBy.TARGET
     reasons_by_code = (ELSEWHERE,)
     documented = (
@@ -72,7 +73,7 @@ class VolumeZone(ClaimRule):
         missing = missing_claim(state, index)
         if missing is not None:
             return missing
-        for claim in state.known(index):
+        for claim in state.named().known(index):
             if claim.volume:
                 if claim.volume not in index.storage.volumes:
                     return VOLUME_MISSING.filled(name=claim.volume)
@@ -117,7 +118,7 @@ class VolumeZone(ClaimRule):
 
 def _zones(state: ClaimPart, index: PlacementIndex) -> list[tuple[str, str, tuple[str, ...]]]:
     """(claim, label key, allowed values) for each topology label of each bound volume."""
-    bound = [(claim, index.storage.volumes.get(claim.volume)) for claim in state.known(index)]
+    bound = [(claim, index.storage.volumes.get(claim.volume)) for claim in state.named().known(index)]
     return [
         (claim.key, key, tuple(volume.labels[key].split(SEPARATOR)))
         for claim, volume in bound

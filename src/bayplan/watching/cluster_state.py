@@ -33,7 +33,7 @@ from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.observed import ObservedConfigMap
 from bayplan.wire.pods import Pod, PodSpec
-from bayplan.wire.storage import PersistentVolume
+from bayplan.wire.storage import CsiDriver, PersistentVolume
 
 RESOURCE_CLAIMS_UNSUPPORTED = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
 TOO_MANY_CONSTRAINTS = (
@@ -285,6 +285,15 @@ class ClusterState:
     def drop_volume(self, name: str) -> None:
         self.index.set_volume(name, None)
         self.volume_versions.pop(name, None)
+
+    def put_driver(self, written: CsiDriver) -> None:
+        name, spec = written.metadata.name, written.spec
+        self.index.set_stored("metering_drivers", name, spec.storage_capacity or None)
+        self.index.set_stored("required_drivers", name, spec.prevent_pod_scheduling_if_missing or None)
+
+    def drop_driver(self, name: str) -> None:
+        self.index.set_stored("metering_drivers", name, None)
+        self.index.set_stored("required_drivers", name, None)
 
     def put_budget(self, written: PodDisruptionBudget) -> None:
         self.budgets.put(mapped(disruption_budgets.budget_of, written))

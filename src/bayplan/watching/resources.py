@@ -59,11 +59,7 @@ def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:
         _stored("StorageClass", storage.storage_class_of, index.set_storage_class),
         _stored("CSINode", storage.attach_limits_of, partial(index.set_stored, "attach_limits")),
         _stored("VolumeAttachment", storage.attachment_of, partial(index.set_stored, "attachments")),
-        _stored(
-            "CSIDriver",
-            lambda written: written.spec.storage_capacity or None,
-            partial(index.set_stored, "metering_drivers"),
-        ),
+        _watched("CSIDriver", state.put_driver, lambda key, _uid: state.drop_driver(key.name)),
         _stored("CSIStorageCapacity", storage.space_of, partial(index.set_stored, "space")),
         _watched("PersistentVolume", state.put_volume, lambda key, _uid: state.drop_volume(key.name)),
         _stored("PersistentVolumeClaim", storage.claim_of, index.set_claim),

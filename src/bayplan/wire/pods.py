@@ -114,11 +114,54 @@ class ImageVolumeSource(WireObject):
     reference: str = ""
 
 
-class WireVolume(WireObject):
+class GcePersistentDisk(WireObject):
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AwsElasticBlockStore(WireObject):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class IscsiVolume(WireObject):
+    iqn: str = ""
+    read_only: bool = False
+
+
+class RbdVolume(WireObject):
+    monitors: list[str] | None = None
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class AzureDisk(WireObject):
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+
+
+class VolumeById(WireObject):
+    """`cinder` or `portworxVolume`."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class DiskSources(WireObject):
+    """The disks that a volume of a pod, or a PersistentVolume, can name without a CSI driver."""
+
+    gce_persistent_disk: GcePersistentDisk | None = None
+    aws_elastic_block_store: AwsElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: VolumeById | None = None
+    portworx_volume: VolumeById | None = None
+
+
+class WireVolume(DiskSources):
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: dict[str, object] | None = None
     image: ImageVolumeSource | None = None
+    iscsi: IscsiVolume | None = None
+    rbd: RbdVolume | None = None
 
 
 class PodSchedulingGate(WireObject):
@@ -168,6 +211,8 @@ class PodStatus(WireObject):
     nominated_node_name: str = ""
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: Quantities | None = None
 
 
 class Pod(ApiObject):

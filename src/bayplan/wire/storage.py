@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.wire.meta import ApiObject, Int32, LabelSelector, ObjectReference, Quantities, Quantity, WireObject
-from bayplan.wire.pods import NodeSelector, ResourceRequirements
+from bayplan.wire.pods import DiskSources, NodeSelector, ResourceRequirements
 
 
 class VolumeNodeAffinity(WireObject):
@@ -17,12 +17,13 @@ class CsiPersistentVolumeSource(WireObject):
     volume_handle: str = ""
 
 
-class PersistentVolumeSpec(WireObject):
+class PersistentVolumeSpec(DiskSources):
     csi: CsiPersistentVolumeSource | None = None
     capacity: Quantities | None = None
     access_modes: list[str] | None = None
     storage_class_name: str = ""
     volume_mode: str = ""
+    volume_attributes_class_name: str | None = None
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
 
@@ -42,6 +43,7 @@ class PersistentVolumeClaimSpec(WireObject):
     storage_class_name: str | None = None
     volume_name: str = ""
     volume_mode: str = ""
+    volume_attributes_class_name: str | None = None
     selector: LabelSelector | None = None
 
 
@@ -103,10 +105,12 @@ class VolumeAttachment(ApiObject):
 class CsiDriverSpec(WireObject):
     attach_required: bool | None = None
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CsiDriver(ApiObject):
     """`CSIDriver`: whether a driver attaches volumes, and publishes its storage capacity."""
+    """`CSIDriver`: whether a driver publishes its storage capacity, and whether pods wait for it on a node."""
 
     spec: CsiDriverSpec = msgspec.field(default_factory=CsiDriverSpec)
 

@@ -18,8 +18,17 @@ from bayplan.schedule_binding import FleetDecision
 from bayplan.schedule_pod import Decision
 
 
-def pod_answer(name: str, decision: Decision, index: PlacementIndex) -> dict[str, Any]:
-    """The answer to a question of `decide pods`: the verdict on every node, the best nodes, and the message."""
+def pod_answer(
+    name: str, decision: Decision, index: PlacementIndex, *, pre_score_fault: str = ""
+) -> dict[str, Any]:
+    """
+    The answer to a question of `decide pods`: the verdict on every node, the best nodes, and the message.
+
+    With a fault, kube-scheduler fails once it is about to score nodes, and decides nothing.
+    """
+    if decision.placed and pre_score_fault:
+        error = f'running PreScore plugin "NodeAffinity": {pre_score_fault}'
+        return {"name": name, "message": "", "nodes": {}, "best": [], "error": error}
     verdicts, ranking = decision.verdicts, decision.ranking
     nodes = {target: _node(verdicts, ranking, slot) for target, slot in sorted(index.slots.by_name.items())}
     best = ranking.best(verdicts.feasible, index).tolist() if ranking is not None else []
@@ -37,19 +46,20 @@ def _node(verdicts: Verdicts, ranking: Ranking | None, slot: int) -> dict[str, A
         return {"code": StatusCode.SUCCESS.value, "total": int(ranking.totals[slot]), "scores": scores}
     if verdicts.pre_filter_rejection is not None:
         rule, reason = verdicts.pre_filter_rejection
-        return {"code": reason.status.value, "plugin": rule.name, "reasons": [reason.text]}
+        return {"code": reason.status.value, "plugin": rule.name if rule is not None else "", "reasons": [reason.text]}
     if verdicts.excluded is not None and verdicts.excluded[slot]:
         return {"code": StatusCode.EXCLUDED.value}
     plugin, reasons = fit_error.reasons_at(verdicts, slot)
     return {"code": reasons[0].status.value, "plugin": plugin, "reasons": [reason.text for reason in reasons]}
 
 
-def preemption_answer(name: str, preemption: Preemption) -> dict[str, Any]:
+def preemption_answer(name: str, preemption: Preemption, index: PlacementIndex) -> dict[str, Any]:
     """The answer to a question of `decide preemption`: the nominated node and its victims, or the message."""
     return {
         "name": name,
         "nominated": preemption.target,
-        "victims": list(preemption.victims),
+        # kube-scheduler deletes no victim that is terminating already.
+        "victims": [key for key in preemption.victims if not index.records[key].workload.terminating],
         "message": preemption.message,
     }
 

@@ -138,9 +138,10 @@ _STORAGE_TYPES: dict[str, Any] = {
     "volumes": Volume,
     "classes": StorageClass,
     "space": AvailableSpace,
-    "attach_limits": dict[str, int],
+    "attach_limits": dict[str, int | None],
     "attachments": Attachment,
     "metering_drivers": bool,
+    "required_drivers": bool,
 }
 
 

@@ -67,6 +67,9 @@ EVERYWHERE = ("\0everywhere",)  # in place of topology keys: a change that may m
 class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     name = "InterPodAffinity"
     id = "pod-affinity"
+    extends = ("preFilter", "filter", "preScore", "score")
+    filter_needs_pre_filter = True
+    score_needs_pre_score = True
     lifted_by = LiftedBy.PEERS
     default_weight = 2
     arguments_type = InterPodAffinityArguments

@@ -57,6 +57,9 @@ LABEL_MISSING = Reason(
 class TopologySpread(Rule[SpreadPart, SpreadState]):
     name = "PodTopologySpread"
     id = "topology-spread"
+    extends = ("preFilter", "filter", "preScore", "score")
+    filter_needs_pre_filter = True
+    score_needs_pre_score = True
     lifted_by = LiftedBy.PEERS
     default_weight = 2
     arguments_type = TopologySpreadArguments
