@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.pod_table import FREE_ROW, NOT_STARTED
 from bayplan.indexing.slots import rank_of
-from bayplan.model.kubernetes_versions import V1_36
 from bayplan.model import timestamps
+from bayplan.model.kubernetes_versions import V1_36
 from bayplan.model.labels import equals
 from bayplan.model.semantics import UPSTREAM
 from bayplan.model.targets import Target
@@ -54,7 +54,10 @@ def expected(index):
                 timestamps.nanoseconds(workload.started) if workload.started else NOT_STARTED,
                 rank_of(index.slots.seed, key) if workload.started else None,
                 bool(workload.needs.host_ports),
-                {"pods": 1, **{name: amount for name, amount in workload.needs.requests.on_node(V1_36).amounts if amount}},
+                {
+                    "pods": 1,
+                    **{name: amount for name, amount in workload.needs.requests.on_node(V1_36).amounts if amount},
+                },
                 record.member_of.id,
                 (workload.namespace, workload.labels),
             )

@@ -51,7 +51,6 @@ def test_profile(config, wrong):
 
 @pytest.mark.parametrize("plugins, path, got", [
     ("{score: {enabled: [{name: NodeAffinity}, {name: NodeAfinity}]}}", "score.enabled[1].name", '"NodeAfinity"'),
-    ("{filter: {disabled: [{name: interpodaffinity}]}}", "filter.disabled[0].name", '"interpodaffinity"'),  # would stay on
     ("{multiPoint: {enabled: [{name: Coscheduling}]}}", "multiPoint.enabled[0].name", '"Coscheduling"'),
     ("{preBind: {enabled: [{name: '*'}]}}", "preBind.enabled[0].name", '"*"'),  # all can only be switched off
     ("{permit: {enabled: [{weight: 1}]}}", "permit.enabled[0].name", "null"),

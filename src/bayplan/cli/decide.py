@@ -29,9 +29,7 @@ def _pods() -> Answerer:
         situation = questions.pod_situation_of(question)
         engine = Engine(situation.index, profiles.pod_rules(situation.profile))
         decision = schedule_pod.schedule(situation.workload, engine)
-        return answers.pod_answer(
-            question.name, decision, situation.index, pre_score_fault=situation.pre_score_fault
-        )
+        return answers.pod_answer(question.name, decision, situation.index, pre_score_fault=situation.pre_score_fault)
 
     return answer
 

@@ -18,7 +18,6 @@ from bayplan.model.reasons import Mask, Reason, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.rule import AnyRule
 
-
 NO_COMMON_TARGET = Reason(
     "no-common-node", "node(s) didn't satisfy plugin(s) [<plugins>] simultaneously", StatusCode.UNRESOLVABLE
 )

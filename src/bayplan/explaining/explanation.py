@@ -182,7 +182,11 @@ def failures_at(verdicts: Verdicts, workload: Workload, slot: int, index: Placem
     found = []
     if verdicts.pre_filter_rejection is not None:
         rule, reason = verdicts.pre_filter_rejection
-        found.append(Failure(rule.id if rule is not None else reason.id, reason.text, detail="rejected before any node was evaluated"))
+        found.append(
+            Failure(
+                rule.id if rule is not None else reason.id, reason.text, detail="rejected before any node was evaluated"
+            )
+        )
     for one in verdicts.results:
         rejected = one.rejected()
         if rejected is not None and rejected[slot]:

@@ -176,8 +176,8 @@ class HeldImages(msgspec.Struct):
     """
     The images that targets hold, by name.
 
-    An image keeps its size until no target holds it (kube-scheduler: imageStates in backend/cache/cache.go). `_undoable`
-    are the sizes of images that no target holds since a change that may yet be undone.
+    An image keeps its size until no target holds it (kube-scheduler: imageStates in backend/cache/cache.go).
+    `_undoable` are the sizes of images that no target holds since a change that may yet be undone.
     """
 
     by_name: dict[str, HeldImage] = {}

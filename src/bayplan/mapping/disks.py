@@ -53,9 +53,9 @@ def inline_disks(volumes: list[WireVolume]) -> tuple[InlineDisk, ...]:
     """The disks of the volumes; `source` and `name` say with which others a disk may be in conflict."""
     found = []
     for one in volumes:
-        if one.gce_persistent_disk is one.aws_elastic_block_store is one.azure_disk is one.cinder is one.rbd is None:
-            if one.portworx_volume is one.iscsi is None:
-                continue  # nearly every volume
+        named = one.gce_persistent_disk or one.aws_elastic_block_store or one.azure_disk or one.cinder or one.rbd
+        if named is None and one.portworx_volume is None and one.iscsi is None:
+            continue  # nearly every volume
         disk = _inline_disk(one)
         if disk is not None:
             found.append(disk)

@@ -37,6 +37,8 @@ def shape_of(pod: Pod) -> bytes:
     """
     spec, status, annotations = pod.spec, pod.status, pod.metadata.annotations
     annotation = annotations.get(AFFINITY_ANNOTATION) if annotations else None
+    statuses, init_statuses = status.container_statuses, status.init_container_statuses
+    is_resized = (statuses and _says_resources(statuses)) or (init_statuses and _says_resources(init_statuses))
     shape = (
         spec.containers,
         spec.init_containers,
@@ -47,8 +49,8 @@ def shape_of(pod: Pod) -> bytes:
         spec.overhead,
         spec.resources,
         _with_images(spec.volumes) if spec.volumes else None,
-        _resized(status.container_statuses) if status.container_statuses else None,
-        _resized(status.init_container_statuses) if status.init_container_statuses else None,
+        _resized(statuses) if statuses and is_resized else None,
+        _resized(init_statuses) if init_statuses and is_resized else None,
         status.resources,
         status.allocated_resources,
         _resize_pending(status.conditions) if status.conditions else None,
@@ -67,12 +69,13 @@ def _with_images(volumes: list[WireVolume]) -> list[WireVolume] | None:
     return None
 
 
-def _resized(statuses: list[ContainerStatus]) -> list[ContainerStatus] | None:
-    """The statuses that say something of resources; how often containers restarted distinguishes pods of a template."""
-    for status in statuses:
-        if status.resources is not None or status.allocated_resources is not None:
-            return [one if not one.restart_count else msgspec.structs.replace(one, restart_count=0) for one in statuses]
-    return None
+def _says_resources(statuses: list[ContainerStatus]) -> bool:
+    return any(one.resources is not None or one.allocated_resources is not None for one in statuses)
+
+
+def _resized(statuses: list[ContainerStatus]) -> list[ContainerStatus]:
+    """The statuses without how often containers restarted, which distinguishes pods of a template."""
+    return [one if not one.restart_count else msgspec.structs.replace(one, restart_count=0) for one in statuses]
 
 
 def _resize_pending(conditions: list[PodCondition]) -> list[PodCondition] | None:

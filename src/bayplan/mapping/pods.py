@@ -7,6 +7,7 @@ sums them. Does not know nodes or the index.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 
 import msgspec
 

@@ -11,8 +11,8 @@ from bayplan.model.bindings import Binding
 from bayplan.model.kubernetes_versions import V1_37, KubernetesVersion
 from bayplan.model.labels import Selector, Toleration
 from bayplan.model.node_selectors import ANY_NODE, NodeAffinity
-from bayplan.model.volumes import Claim, InlineDisk
 from bayplan.model.terms import NO_TERMS, AffinityTerms
+from bayplan.model.volumes import Claim, InlineDisk
 
 WorkloadKey = NewType("WorkloadKey", str)  # namespace/name
 LEAVING_SUFFIX = "\0leaving"  # ends the name of a copy that is draining from a target

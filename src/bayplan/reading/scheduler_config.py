@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import Fault, InputError
-from bayplan.preempting import arguments as preemption_arguments
 from bayplan.model.kubernetes_versions import DEFAULT_VERSION, V1_37, KubernetesVersion
+from bayplan.preempting import arguments as preemption_arguments
 from bayplan.rules.profiles import DEFAULT_WEIGHTS, POD_PLUGINS, SchedulerProfile, default_plugins, default_profile
 from bayplan.validating import go_text, structure, structure_faults
 from bayplan.validating.fields import Cause, Field
@@ -123,9 +123,7 @@ def check_structure(config: Any, path: str = "") -> list[Finding]:
     return found
 
 
-def validate_scheduler_config(
-    config: dict[str, object], version: KubernetesVersion = DEFAULT_VERSION
-) -> list[str]:
+def validate_scheduler_config(config: dict[str, object], version: KubernetesVersion = DEFAULT_VERSION) -> list[str]:
     """All errors of the configuration, each with its field path; none if it can be used."""
     whole = Field("", config)
     found = [

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import At
 from bayplan.model import labels
-from bayplan.model.labels import IN, Selector
 from bayplan.model.kubernetes_versions import V1_37
+from bayplan.model.labels import IN, Selector
 from bayplan.model.node_selectors import NodeTerm
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, Slots, StatusCode
 from bayplan.model.volumes import Claim, Volume
@@ -68,8 +68,8 @@ class VolumeBinding(ClaimRule):
         DocumentedReason(
             NOT_OWNED,
             means=(
-                "The pod has an ephemeral volume, and a claim with the name that its claim would have exists already: it "
-                "belongs to another pod or to none."
+                "The pod has an ephemeral volume, and a claim with the name that its claim would have exists already: "
+                "it belongs to another pod or to none."
             ),
             to_do="Delete or rename that claim, or rename the pod or its volume.",
         ),

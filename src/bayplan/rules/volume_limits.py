@@ -24,9 +24,7 @@ from bayplan.rules.volume_claims import ClaimPart, ClaimRule, claim_part, has_cl
 
 TOO_MANY = Reason("volume-limits", "node(s) exceed max volume count", StatusCode.UNSCHEDULABLE)
 
-DRIVER_MISSING = Reason(
-    "driver-missing", "<driver> CSI driver is not installed on the node", StatusCode.UNSCHEDULABLE
-)
+DRIVER_MISSING = Reason("driver-missing", "<driver> CSI driver is not installed on the node", StatusCode.UNSCHEDULABLE)
 
 Handles = dict[str, set[VolumeHandle]]  # by driver
 
@@ -41,8 +39,8 @@ class VolumeLimits(ClaimRule):
         DocumentedReason(
             DRIVER_MISSING,
             means=(
-                "A volume of the pod needs a CSI driver that does not run on the node, and the CSIDriver object says that "
-                "pods wait for it (preventPodSchedulingIfMissing). Since Kubernetes 1.37."
+                "A volume of the pod needs a CSI driver that does not run on the node, and the CSIDriver object says "
+                "that pods wait for it (preventPodSchedulingIfMissing). Since Kubernetes 1.37."
             ),
             to_do="Install the driver on the node, or wait until its daemon has registered there (CSINode).",
         ),
@@ -82,6 +80,7 @@ class VolumeLimits(ClaimRule):
         return 2 + self._drivers.index(driver)
 
     def reasons(self, state: ClaimPart, code: int) -> tuple[Reason, ...]:
+        del state
         return (TOO_MANY,) if code == 1 else (DRIVER_MISSING.filled(driver=self._drivers[code - 2]),)
 
     def touched(self, state: ClaimPart, change: Change, index: PlacementIndex) -> Touched:
@@ -129,7 +128,9 @@ class VolumeLimits(ClaimRule):
                 names = {change.name}
             case "attachments":
                 names = {each.node for each in (change.before, change.after) if isinstance(each, Attachment)}
-            case "claims" | "volumes" | "classes" | "required_drivers":  # pods on the node may now use other volumes than before
+            case (
+                "claims" | "volumes" | "classes" | "required_drivers"
+            ):  # pods on the node may now use other volumes than before
                 return ALL
             case _:
                 return None
@@ -143,7 +144,9 @@ def _lacking(driver: str, part: ClaimPart, index: PlacementIndex) -> Mask:
     if not any(handle.driver == driver for handle in _handles(part, index, migrated=False).get(driver, ())):
         lacking[:] = False
         lacking[[by_name[name] for name in index.storage.attach_limits if name in by_name]] = True
-    lacking[[by_name[name] for name, has in index.storage.attach_limits.items() if driver in has and name in by_name]] = False
+    lacking[
+        [by_name[name] for name, has in index.storage.attach_limits.items() if driver in has and name in by_name]
+    ] = False
     return lacking
 
 

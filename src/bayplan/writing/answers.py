@@ -18,9 +18,7 @@ from bayplan.schedule_binding import FleetDecision
 from bayplan.schedule_pod import Decision
 
 
-def pod_answer(
-    name: str, decision: Decision, index: PlacementIndex, *, pre_score_fault: str = ""
-) -> dict[str, Any]:
+def pod_answer(name: str, decision: Decision, index: PlacementIndex, *, pre_score_fault: str = "") -> dict[str, Any]:
     """
     The answer to a question of `decide pods`: the verdict on every node, the best nodes, and the message.
 
