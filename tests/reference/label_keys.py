@@ -40,8 +40,14 @@ def expand_affinity(affinity, labels):
         for name in LISTS:
             for entry in (affinity.get(sign) or {}).get(name) or []:
                 term = entry.get("podAffinityTerm", entry)
-                expand_keys(term, labels, "matchLabelKeys", "In")
-                expand_keys(term, labels, "mismatchLabelKeys", "NotIn")
+                # A key that the selector has was merged when the pod was created, maybe with another value.
+                selector = term.get("labelSelector") or {}
+                merged = {one.get("key") for one in selector.get("matchExpressions") or []}
+                others = {
+                    key: labels[key] for key in labels.keys() - merged - (selector.get("matchLabels") or {}).keys()
+                }
+                expand_keys(term, others, "matchLabelKeys", "In")
+                expand_keys(term, others, "mismatchLabelKeys", "NotIn")
 
 
 def expand_keys(term, labels, field, operator):

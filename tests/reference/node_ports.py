@@ -29,6 +29,6 @@ def before_filter(cycle):
 def check(cycle, node):
     for pod in node.pods:
         for used in host_ports(pod):
-            if any(conflict(wanted, used) for wanted in host_ports(cycle.pod)):
+            if used not in node.freed_ports and any(conflict(wanted, used) for wanted in host_ports(cycle.pod)):
                 return Rejected(UNSCHEDULABLE, "node(s) didn't have free ports for the requested pod ports")
     return None

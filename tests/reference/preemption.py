@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from bayplan.indexing.slots import rank_of
 from reference import inter_pod_affinity, pods
 from reference.cycle import SKIP, SUCCESS, UNSCHEDULABLE, Cycle, Rejected
+from reference.node_ports import host_ports
 from reference.objects import Pod, name_of, namespace_of
 from reference.selecting import selects, selects_all
 
@@ -23,7 +24,9 @@ NOW = datetime.max.replace(tzinfo=UTC)  # what has not started yet starts now, l
 def answer(question):
     found = search(question)
     best = found["best"]
-    victims = sorted(key_of(pod) for pod in found["candidates"][best]["victims"]) if best else []
+    chosen = found["candidates"][best]["victims"] if best else []
+    # Victims that are terminating already are not deleted again.
+    victims = sorted(key_of(pod) for pod in chosen if not pod.manifest["metadata"].get("deletionTimestamp"))
     return {"name": question.get("name") or "", "nominated": best, "victims": victims, "message": found["message"]}
 
 
@@ -114,6 +117,7 @@ class Trial:
             cost_here, rejections = self.dry_run(node, across_nodes=across_nodes)
             for each in self.nodes:
                 each.pods = before[each.name]
+                each.freed_ports = set()
             if cost_here is not None:
                 found[node.name] = cost_here
             else:
@@ -126,6 +130,7 @@ class Trial:
             return None, [NO_VICTIMS]
         for where, pod in potential:
             where.pods = [other for other in where.pods if other is not pod]
+            where.freed_ports |= set(host_ports(pod))
         code, reasons = self.evaluated(node)
         if code != SUCCESS:
             return None, reasons
@@ -137,8 +142,10 @@ class Trial:
                 if (pod in violating) is not tried_first:
                     continue
                 where.pods = [*where.pods, pod]
+                where.freed_ports -= set(host_ports(pod))
                 if self.evaluated(node)[0] != SUCCESS:
                     where.pods = where.pods[:-1]
+                    where.freed_ports |= set(host_ports(pod))
                     victims.append(pod)
                     violations += tried_first
         return {"victims": victims, "violations": violations, "costs": self.costs(victims, violations)}, []
@@ -190,8 +197,14 @@ class Trial:
         return any(met) if cycle.semantics.affinity_terms_met_apart else all(met)
 
     def importance(self, pod):
-        """Smaller is more important: the higher priority, then the older one; equals by the hash of their name."""
-        return -self.priority_of(pod), started(pod), rank_of("", key_of(pod))
+        """
+        Smaller is more important: the higher priority, then the older one; equals by the hash of their name.
+
+        Of those that have not started, kube-scheduler 1.36 takes the one that came last for the more important.
+        """
+        came = self.cycle.cluster.placed.index(pod)
+        last = -came if started(pod) == NOW else rank_of("", key_of(pod))
+        return -self.priority_of(pod), started(pod), last
 
     def violating(self, potential):
         """The pods whose eviction violates a budget, after the eviction of the more important ones."""

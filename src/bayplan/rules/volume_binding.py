@@ -392,7 +392,7 @@ def _can_provision(claim: Claim, index: PlacementIndex) -> Mask:
     if not storage_class.allowed:
         return np.ones(index.slots.capacity, np.bool_)
     mask = np.zeros(index.slots.capacity, np.bool_)
-    for term in storage_class.allowed:
+    for term in filter(None, storage_class.allowed):  # a term without requirements matches no node
         here = np.ones(index.slots.capacity, np.bool_)
         for key, values in term:
             has = np.zeros(index.slots.capacity, np.bool_)
