@@ -110,6 +110,7 @@ class CsiDriverSpec(WireObject):
 
 class CsiDriver(ApiObject):
     """`CSIDriver`: whether a driver attaches volumes, and publishes its storage capacity."""
+
     """`CSIDriver`: whether a driver publishes its storage capacity, and whether pods wait for it on a node."""
 
     spec: CsiDriverSpec = msgspec.field(default_factory=CsiDriverSpec)
