@@ -54,14 +54,17 @@ def expected(index):
                 timestamps.nanoseconds(workload.started) if workload.started else NOT_STARTED,
                 rank_of(index.slots.seed, key) if workload.started else None,
                 bool(workload.needs.host_ports),
-                {
-                    "pods": 1,
-                    **{name: amount for name, amount in workload.needs.requests.on_node(V1_36).amounts if amount},
-                },
+                {"pods": 1, **offered_amounts(index, workload)},
                 record.member_of.id,
                 (workload.namespace, workload.labels),
             )
     return found
+
+
+def offered_amounts(index, workload):
+    """What the workload requests of resources that some target has offered: the others have no row."""
+    amounts = workload.needs.requests.on_node(V1_36).amounts
+    return {name: amount for name, amount in amounts if amount and name in index.capacity.rows}
 
 
 def in_order(index):

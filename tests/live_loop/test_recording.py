@@ -161,7 +161,7 @@ NODE = '{"target": {"name": "n1", "labels": {}}}'
         ),
         (
             f'{HEADER}\n{{"stored": "clams", "name": "a", "value": null}}',
-            "f:2: stored: expected one of claims, volumes, classes, space, attach_limits, attachments, metering_drivers, got 'clams'",
+            "f:2: stored: expected one of claims, volumes, classes, space, attach_limits, attachments, metering_drivers, required_drivers, got 'clams'",
         ),
         (
             f'{HEADER}\n{{"stored": "attach_limits", "name": "n1", "value": {{"d": "3"}}}}',

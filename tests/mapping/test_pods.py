@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.mapping import pod_requests, pod_shapes, pods
+from bayplan.model.kubernetes_versions import KubernetesVersion
 from bayplan.wire.pods import Pod
 
 MIB = 2**20
@@ -138,6 +139,33 @@ def term(**fields):
             },
             "app=web,pod-template-hash=abc",
         ),
+        # Merged when the pod was created, with the label that it had then
+        (
+            {
+                "matchLabelKeys": ["pod-template-hash"],
+                "labelSelector": {
+                    "matchExpressions": [{"key": "pod-template-hash", "operator": "In", "values": ["old"]}]
+                },
+            },
+            "pod-template-hash=old",
+        ),
+        (
+            {
+                "mismatchLabelKeys": ["pod-template-hash"],
+                "labelSelector": {
+                    "matchExpressions": [{"key": "pod-template-hash", "operator": "NotIn", "values": ["old"]}]
+                },
+            },
+            "pod-template-hash notin (old)",
+        ),
+        # A key of mismatchLabelKeys may also be in the selector that the user writes.
+        (
+            {
+                "mismatchLabelKeys": ["pod-template-hash"],
+                "labelSelector": {"matchExpressions": [{"key": "pod-template-hash", "operator": "Exists"}]},
+            },
+            "pod-template-hash,pod-template-hash notin (abc)",
+        ),
         ({"matchLabelKeys": ["pod-template-hash"], "labelSelector": None}, "None"),  # matches nothing, merges nothing
     ],
 )
@@ -261,9 +289,11 @@ def test_the_statuses_of_many_containers_are_each_read_once():
 
     n = 300
     containers = [{"name": f"c{i}", "resources": {"requests": {"cpu": "1"}}} for i in range(n)]
-    statuses = [{"name": f"c{i}", "allocatedResources": {"cpu": "2"}} for i in range(n)]
+    statuses = [{"name": f"c{i}", "resources": {"requests": {"cpu": "2"}}} for i in range(n)]
     pod = msgspec.convert({"spec": {"containers": containers}, "status": {"containerStatuses": statuses}}, Pod)
     for status in pod.status.container_statuses:
         status.name = Name(status.name)
-    assert dict(pods.requests_of(pod).amounts)["cpu"] == 2000 * n
+    requests = pod_requests.requests_of(pod)
+    for version in KubernetesVersion:
+        assert dict(requests.on_node(version).amounts)["cpu"] == 2000 * n
     assert Name.n_compared <= 10 * n

@@ -40,14 +40,22 @@ def expand_affinity(affinity, labels):
         for name in LISTS:
             for entry in (affinity.get(sign) or {}).get(name) or []:
                 term = entry.get("podAffinityTerm", entry)
-                # A key that the selector has was merged when the pod was created, maybe with another value.
+                # What was merged when the pod was created stays, also if the pod has another value now.
                 selector = term.get("labelSelector") or {}
-                merged = {one.get("key") for one in selector.get("matchExpressions") or []}
-                others = {
-                    key: labels[key] for key in labels.keys() - merged - (selector.get("matchLabels") or {}).keys()
-                }
-                expand_keys(term, others, "matchLabelKeys", "In")
-                expand_keys(term, others, "mismatchLabelKeys", "NotIn")
+                expressions = selector.get("matchExpressions") or []
+                written = {one.get("key") for one in expressions} | (selector.get("matchLabels") or {}).keys()
+                excluded = {one.get("key") for one in expressions if is_merged_mismatch(one)}
+                expand_keys(term, without(labels, written), "matchLabelKeys", "In")
+                expand_keys(term, without(labels, excluded), "mismatchLabelKeys", "NotIn")
+
+
+def is_merged_mismatch(requirement):
+    """A user may write the key of a mismatch into the selector too, as in `tenant Exists`."""
+    return requirement.get("operator") == "NotIn" and len(requirement.get("values") or []) == 1
+
+
+def without(labels, keys):
+    return {key: value for key, value in labels.items() if key not in keys}
 
 
 def expand_keys(term, labels, field, operator):

@@ -289,10 +289,13 @@ def _term(
 ) -> PodTerm:
     selector = selectors.selector_of(term.label_selector)
     if selector is not None and (term.match_label_keys or term.mismatch_label_keys):
-        # An API server merges them at creation, and never again if the pod gets other labels. It admits no new pod
-        # whose selector has such a key already.
-        merged = {requirement.key for requirement in selector.requirements}
-        same = [key for key in term.match_label_keys or () if key not in merged]
+        # An API server merges them at creation, and never again if the labels change. It refuses a pod whose own
+        # selector has a key of matchLabelKeys too; one of mismatchLabelKeys may stand beside, like `tenant Exists`.
+        written = {one.key for one in selector.requirements}
+        merged = {
+            one.key for one in selector.requirements if one.operator == label_model.NOT_IN and len(one.values) == 1
+        }
+        same = [key for key in term.match_label_keys or () if key not in written]
         other = [key for key in term.mismatch_label_keys or () if key not in merged]
         selector = selectors.with_label_keys(selector, labels, same, other)
     return PodTerm(

@@ -70,7 +70,7 @@ class VolumeLimits(ClaimRule):
             if exceeded is not None:
                 codes |= exceeded
         for driver in sorted(handles, reverse=True):
-            if driver in index.storage.required_drivers and index.semantics.kubernetes_version >= V1_37:
+            if _is_required(driver, index):
                 codes[_lacking(driver, state, index)] = self._code_of(driver)
         return codes[at]
 
@@ -101,7 +101,7 @@ class VolumeLimits(ClaimRule):
         del workload
         found = []
         for driver, handles in _handles(state, index).items():
-            if driver in index.storage.required_drivers and _lacking(driver, state, index)[slot]:
+            if _is_required(driver, index) and _lacking(driver, state, index)[slot]:
                 missing = DRIVER_MISSING.filled(driver=driver).text
                 found.append(Failure(self.id, missing, detail=f"the CSINode does not list {driver}", term=driver))
             exceeded = _exceeded(driver, handles, index)
@@ -128,13 +128,17 @@ class VolumeLimits(ClaimRule):
                 names = {change.name}
             case "attachments":
                 names = {each.node for each in (change.before, change.after) if isinstance(each, Attachment)}
-            case (
-                "claims" | "volumes" | "classes" | "required_drivers"
-            ):  # pods on the node may now use other volumes than before
+            case "claims" | "volumes" | "classes":  # pods on the node may now use other volumes than before
+                return ALL
+            case "required_drivers":
                 return ALL
             case _:
                 return None
         return tuple(index.slots.by_name[name] for name in names if name in index.slots.by_name)
+
+
+def _is_required(driver: str, index: PlacementIndex) -> bool:
+    return index.semantics.kubernetes_version >= V1_37 and driver in index.storage.required_drivers
 
 
 def _lacking(driver: str, part: ClaimPart, index: PlacementIndex) -> Mask:

@@ -109,9 +109,7 @@ class CsiDriverSpec(WireObject):
 
 
 class CsiDriver(ApiObject):
-    """`CSIDriver`: whether a driver attaches volumes, and publishes its storage capacity."""
-
-    """`CSIDriver`: whether a driver publishes its storage capacity, and whether pods wait for it on a node."""
+    """`CSIDriver`: whether a driver attaches volumes, publishes its capacity, and must run where its pods run."""
 
     spec: CsiDriverSpec = msgspec.field(default_factory=CsiDriverSpec)
 
