@@ -146,6 +146,6 @@ def _phases_shown(files, monkeypatch):
     monkeypatch.setattr("bayplan.cli.console.PROGRESS_INTERVAL_SECONDS", 0.0)
     sources = InputOptions(**dict.fromkeys(InputOptions.__struct_fields__, None) | {"filename": files, "state": ()})
     scope = ScopeOptions(namespace=None, all_namespaces=True, selector=None)
-    decisions = DecisionOptions("upstream", (), "", None, None)
+    decisions = DecisionOptions("upstream", "1.36", (), "", None, None)
     loading.load(sources, scope, decisions, Console())
     return terminal.getvalue()

@@ -270,18 +270,27 @@ def test_a_bad_scheduler_configuration_is_named(run, scene):
     assert "scheduler.yaml, KubeSchedulerConfiguration: parallelism: Invalid value: -1" in result.stderr
 
 
-def test_an_unknown_plugin_is_an_error(run, scene):
+def configured(scene, filters):
+    """A scheduler configuration with these filter plugins."""
     config = scene / "scheduler.yaml"
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        "profiles: [{plugins: {filter: {disabled: [{name: PodAffinity}]}}}]\n"
+        f"profiles: [{{plugins: {{filter: {filters}}}}}]\n"
     )
-    result = run("place", "-f", "nodes.yaml", "--config", config)
+    return config
+
+
+def test_an_unknown_plugin_is_an_error(run, scene):
+    result = run("place", "-f", "nodes.yaml", "--config", configured(scene, "{enabled: [{name: PodAffinity}]}"))
     assert result.exit_code == 2
-    message = (
-        'KubeSchedulerConfiguration: profiles[0].plugins.filter.disabled[0].name: Unsupported value: "PodAffinity"'
-    )
+    message = 'KubeSchedulerConfiguration: profiles[0].plugins.filter.enabled[0].name: Unsupported value: "PodAffinity"'
     assert f"scheduler.yaml, {message}" in result.stderr
+
+
+def test_an_unknown_plugin_is_disabled_without_effect_as_in_kube_scheduler(run, scene):
+    words = ("place", "-f", ".", "-l", "app=web")
+    config = configured(scene, "{disabled: [{name: PodAffinity}]}")
+    assert run(*words, "--config", config).stdout == run(*words).stdout
 
 
 def test_switches_reach_the_engine(run, scene):

@@ -77,6 +77,8 @@ def semantics_of(options: QuestionOptions) -> Semantics:
     preset = msgspec.json.decode(msgspec.json.encode(preset_of(options.semantics, version)))
     if options.daemon_namespaces is not None:
         preset["daemonNamespaces"] = options.daemon_namespaces
+    if "kubernetesVersion" in options.switches:
+        raise InputError("options.switches.kubernetesVersion: is no switch; expected options.kubernetesVersion")
     semantics: Semantics = structure_faults.convert({**preset, **options.switches}, Semantics, "options.switches")
     return semantics
 
