@@ -282,6 +282,8 @@ def _shape(info: inspect.Type, known: dict[type, Record]) -> Shape:
             return Null()
         case inspect.LiteralType():
             return Choice(tuple(str(value) for value in info.values))
+        case inspect.EnumType():
+            return Choice(tuple(str(one.value) for one in info.cls))
         case inspect.ListType() | inspect.VarTupleType() | inspect.FrozenSetType():
             return ListOf(_shape(info.item_type, known))
         case inspect.TupleType():
