@@ -65,7 +65,8 @@ def reference_choice(unbound, target, storage):
             volume
             for _, volume in sorted(storage.volumes.items())
             if volume.storage_class == claim.storage_class
-            and (volume.claim == claim.key or (not volume.claim and volume.capacity >= claim.requested))
+            and volume.claim in ("", claim.key)
+            and volume.capacity >= claim.requested
         ]
         volumes = [volume for volume in candidates if volume.claim] or sorted(
             candidates, key=lambda volume: volume.capacity
