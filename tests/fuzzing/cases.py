@@ -66,17 +66,52 @@ def _as_stored(one):
     return {**one, "metadata": metadata, "status": one.get("status") or status}
 
 
+def _named(documents):
+    """Kind, name and object of everything that the documents have and an argument can name."""
+    for document, _ in documents.values():
+        for one in document if isinstance(document, list) else ():
+            kind, name = _text(one, "kind"), _text(one, "metadata", "name")
+            if kind and name and not kind.startswith("-"):
+                yield kind, name, one
+
+
+def _text(value, *path):
+    """The text at the end of the path, if there is one that an argument can hold."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) and value.isprintable() else ""
+
+
 def _workload(documents, chance):
-    """The name of something that the documents have, if it can be an argument."""
-    document, _ = documents.get("doc", ([], None))
-    named = [
-        f"{one['kind']}/{one['metadata']['name']}"
-        for one in (document if isinstance(document, list) else [])
-        if isinstance(one, dict) and isinstance(one.get("metadata"), dict) and isinstance(one.get("kind"), str)
-        if isinstance(one["metadata"].get("name"), str) and one["kind"] not in ("Node", "Cluster", "Namespace")
+    """KIND/NAME of something that the documents have; bindings are named by their resources."""
+    found = [
+        (_text(one, "spec", "resource", "kind"), _text(one, "spec", "resource", "name"))
+        if kind.endswith("ResourceBinding")
+        else (kind, name)
+        for kind, name, one in _named(documents)
+        if kind not in ("Node", "Cluster", "Namespace")
     ]
-    texts = [name for name in named if name.isprintable() and not name.startswith("-")]
-    return chance.choice(texts) if texts else "pod/web-4"
+    named = [f"{kind}/{name}" for kind, name in found if kind and name and not kind.startswith("-")]
+    return chance.choice(named) if named else "pod/web-4"
+
+
+def _name_of(kind, *path):
+    """Chooses a name of an object of this kind, or else what stands at this path in it."""
+
+    def choose(documents, chance):
+        found = [_text(one, *path) or name for one_kind, name, one in _named(documents) if one_kind == kind]
+        return chance.choice(found) if found else "a"
+
+    return choose
+
+
+_CHOICES = {
+    doors.ANY_WORKLOAD: _workload,
+    doors.ANY_NODE: _name_of("Node"),
+    doors.ANY_ZONE: _name_of("Node", "metadata", "labels", "topology.kubernetes.io/zone"),
+    doors.ANY_CLUSTER: _name_of("Cluster"),
+    doors.ANY_REGION: _name_of("Cluster", "spec", "region"),
+}
 
 
 def spelled(document, spell):
@@ -87,7 +122,17 @@ def arguments(door, documents, chance):
     found = []
     for word in door.arguments:
         chosen = chance.choice(word) if isinstance(word, tuple) else word
-        if chosen == doors.ANY_WORKLOAD:
-            chosen = _workload(documents, chance)
-        found += [chosen] if isinstance(chosen, str) else chosen
+        for one in (chosen,) if isinstance(chosen, str) else chosen:
+            found += _filled(one, documents, chance)
     return found
+
+
+def _filled(word, documents, chance):
+    """The words that the word stands for, with names of the documents."""
+    if word == doors.ANY_TWO_WORDS:
+        kind, _, name = _workload(documents, chance).partition("/")
+        return [f"{kind}/{name}"] if "/" in name or name.startswith("-") else [kind, name]
+    for mark, name_in in _CHOICES.items():
+        if mark in word:
+            word = word.replace(mark, name_in(documents, chance))
+    return [word]

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 from fuzzing import seeds, spelling
 
-ANY_WORKLOAD = "@workload"  # one that the documents have
+# Names that the documents have, also within a word.
+ANY_WORKLOAD, ANY_NODE, ANY_ZONE, ANY_CLUSTER, ANY_REGION = "@workload", "@node", "@zone", "@cluster", "@region"
+ANY_TWO_WORDS = "@two-words"  # kind and name of a workload
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,7 +15,7 @@ class Door:
     """
     One way into the program. `files` are valid documents by file name, of which one case damages one or two.
 
-    `arguments` may name a file; a choice of several is a tuple.
+    `arguments` may name a file; a choice of several is a tuple, of which a tuple is several words.
     """
 
     name: str
@@ -25,10 +27,31 @@ class Door:
 
 
 _TABLES = ("table", "wide", "json", "yaml", "name")
+_ZONE = f"topology.kubernetes.io/zone={ANY_ZONE}"
+_LOST = (
+    ("--lose", f"node/{ANY_NODE}"),
+    ("--lose", _ZONE),
+    ("--drain", f"node/{ANY_NODE}"),
+    ("--drain", _ZONE, "--add-node", f"like={ANY_NODE}"),
+    ("--cordon", f"node/{ANY_NODE}", "--add-node", f"like={ANY_NODE}"),
+)
+_LOST_CLUSTERS = (
+    ("--lose", f"cluster/{ANY_CLUSTER}"),
+    ("--lose", f"region={ANY_REGION}"),
+    ("--drain", f"cluster/{ANY_CLUSTER}"),
+    ("--taint", f"cluster/{ANY_CLUSTER}:a=b:NoExecute"),
+    ("--recover", f"cluster/{ANY_CLUSTER}"),
+    ("--lose", f"cluster/{ANY_CLUSTER}", "--recover", f"cluster/{ANY_CLUSTER}"),
+)
+_HPA = ((), ("--hpa", "min"), ("--hpa", "max"))
+_GATES = ((), ("--gate=all",), ("--gate=change",), ("--strict",), ("--explain",))
 _DECISIONS = (
     (),
     (),
     (),
+    ("--kubernetes-version", "1.37"),
+    ("--affinity-label-keys", "app", "--anti-affinity-label-keys", "app,tier"),
+    ("--seed", "x"),
     ("--semantics", "design"),
     ("--switch", "daemonNamespaces=kube-system"),
     ("-n", "shop"),
@@ -50,49 +73,76 @@ _AUDIT = (
     "audit",
     "-f",
     "doc",
-    _output("table", "json", "yaml", "junit", "sarif", "markdown", "scs", "prometheus"),
+    _output("table", "json", "yaml", "junit", "sarif", "markdown", "scs", "scs-report", "prometheus"),
     _LOGS,
+)
+_FEWER = (
+    (),
+    ("--zone-is-host",),
+    ("--label-key", "rack=rack"),
+    ("--require", "fd-room-zone"),
+    ("--require-stage", "zones"),
+    ("--allow-undecided",),
+    ("--exclude-workloads", "kube-system/.*"),
+    ("--quorum-workloads", ".*etcd.*"),
+    ("--no-reschedule",),
 )
 _SEVERAL = {"doc": spelling.SEVERAL}
 _CONFIGURED = {"config": spelling.ONE, "doc": spelling.SEVERAL}
 
 DOORS = (
-    Door("place", ("place", "-f", "doc", _output(*_TABLES, "html"), ((), (), ("--explain",), ("--replicas", "max"), ("--replicas", "3")), _DECISIONS, _LOGS),
+    Door("place", ("place", "-f", "doc", _output(*_TABLES, "html"), ((), (), ("--explain",), ("--replicas", "max"), ("--replicas", "3"), ("--rollout", "final"), ("--no-preemption",)),
+                   _HPA, _DECISIONS, _LOGS),
          _objects(seeds.manifests), _SEVERAL, weight=6),
-    Door("place-fleet", ("place", "-f", "doc", _output(*_TABLES, "html"), ((), ("--explain",), ("--replicas", "max")), _DECISIONS),
+    Door("place-what-if", ("place", ("-f", "--state", "--state"), "doc", _LOST, _output(*_TABLES, "html"), ((), ("--explain",), ("--strict",), ("--rollout", "final")), _DECISIONS),
+         _objects(seeds.manifests, lambda: seeds.updates()["state"]), _SEVERAL, weight=5),
+    Door("place-more-nodes", ("place", "-f", "doc", "--add-node", "more", _output("table", "json")),
+         lambda: {"doc": seeds.manifests(), "more": seeds.nodes()}, _SEVERAL | {"more": spelling.SEVERAL}, weight=2),
+    Door("place-state-what-if", ("place", "--state", "state", "-f", "doc", _LOST, _output("table", "json"), _GATES, _HPA),
+         lambda: {"state": seeds.manifests(), "doc": seeds.manifests()}, _SEVERAL | {"state": spelling.SEVERAL}, weight=3),
+    Door("place-rollout", ("place", "--state", "state", "-f", "doc", _output("table", "json"), _GATES, _HPA),
+         seeds.updates, _SEVERAL | {"state": spelling.SEVERAL}, weight=4),
+    Door("place-fleet", ("place", "-f", "doc", _output(*_TABLES, "html", "bindings"), ((), ("--explain",), ("--replicas", "max"), ("--show-unchanged",)), _DECISIONS),
          _objects(seeds.fleets, seeds.broken), _SEVERAL, weight=5),
-    Door("place-state", ("place", "--state", "state", "-f", "doc", _output("table", "json"), ((), ("--gate=all",), ("--strict",), ("--explain",)), _DECISIONS),
+    Door("place-fleet-what-if", ("place", ("-f", "--state", "--state"), "doc", _LOST_CLUSTERS, _output(*_TABLES, "bindings"), ((), ("--explain",), ("--replicas", "4"), ("--scale", "3,30,3"))),
+         _objects(seeds.fleets), _SEVERAL, weight=4),
+    Door("place-fleet-scaled", ("place", ("-f", "--state"), "doc", "--scale", ("3,30,3", "0", "1,2147483647"), _output("table", "json"), _DECISIONS),
+         _objects(seeds.fleets), _SEVERAL, weight=3),
+    Door("place-state", ("place", "--state", "state", "-f", "doc", _output("table", "json"), _GATES, _DECISIONS),
          lambda: {"state": seeds.manifests(), "doc": seeds.manifests()}, _SEVERAL | {"state": spelling.SEVERAL}, weight=5),
-    Door("place-fleet-state", ("place", "--state", "state", "-f", "doc"),
-         lambda: {"state": seeds.fleets(), "doc": seeds.fleets()}, _SEVERAL | {"state": spelling.SEVERAL}, weight=2),
+    Door("place-fleet-state", ("place", "--state", "state", "-f", "doc", ((), *_LOST_CLUSTERS), ((), ("--allow-unselected",), ("--show-unchanged",))),
+         lambda: {"state": seeds.fleets(), "doc": seeds.fleets()}, _SEVERAL | {"state": spelling.SEVERAL}, weight=3),
     Door("violations-state", ("violations", "--state", "doc"), _objects(seeds.broken, seeds.manifests), _SEVERAL),
-    Door("audit-state", ("audit", "--state", "doc", ((), ("--lose", "zone"))), _objects(seeds.audited), _SEVERAL),
+    Door("audit-state", ("audit", "--state", "doc", ((), ("--lose", "zone")), _FEWER), _objects(seeds.audited), _SEVERAL),
     Door("place-stdin", ("place", "-f", "-", _output("table", "json")), _objects(seeds.manifests, seeds.fleets), _SEVERAL, "doc"),
     Door("explain", ("explain", ANY_WORKLOAD, "-f", "doc", _output("text", "json", "yaml"),
-         ((), ("--all-targets",), ("--alone",)), _DECISIONS), _objects(seeds.manifests), _SEVERAL, weight=3),
-    Door("explain-fleet", ("explain", ANY_WORKLOAD, "-f", "doc", _output("text", "json")), _objects(seeds.fleets),
+         ((), ("--all-targets",), ("--alone",), ("--no-preemption",)), _HPA, _DECISIONS), _objects(seeds.manifests), _SEVERAL, weight=3),
+    Door("explain-what-if", ("explain", ANY_TWO_WORDS, ("-f", "--state", "--state"), "doc", _LOST, _output("text", "json", "yaml")), _objects(seeds.manifests), _SEVERAL, weight=3),
+    Door("explain-fleet", ("explain", ANY_TWO_WORDS, ("-f", "--state", "--state"), "doc", ((), *_LOST_CLUSTERS), _output("text", "json")), _objects(seeds.fleets),
          _SEVERAL, weight=2),
-    Door("validate", ("validate", "-f", "doc", _output("table", "json", "yaml", "sarif", "junit", "markdown"), ((), ("--restrict", "all"), ("--semantics", "design"))),
+    Door("validate", ("validate", "-f", "doc", _output("table", "json", "yaml", "sarif", "junit", "markdown"), ((), ("--restrict", "all"), ("--semantics", "design"), ("--fail-on", "warning")),
+         ((), ("--kubernetes-version", "1.37"), ("--ignore", "NullLabelSelector"), ("--exempt-namespace", "shop"), ("--as", "ann", "--as-group", "ops", "--exempt-group", "ops"),
+          ("--as", "ann", "--exempt-user", "ann"), ("-n", "shop"))),
          _objects(seeds.manifests, seeds.fleets, seeds.quotas, seeds.audited), _SEVERAL, weight=6),
-    Door("violations", ("violations", "-f", "doc", _output(*_TABLES), ((), ("--only-if-placeable",)), _DECISIONS),
+    Door("violations", ("violations", "-f", "doc", _output(*_TABLES), ((), ("--only-if-placeable",), ("--grant", "shop"), ("--affinity-grace", "0s", "--anti-affinity-grace", "0s")), _DECISIONS),
          _objects(seeds.broken, seeds.broken, seeds.manifests, seeds.fleets), _SEVERAL, weight=2),
-    Door("rebalance", ("rebalance", "-f", "doc", _output(*_TABLES), _DECISIONS), _objects(seeds.rebalanced, seeds.manifests, seeds.fleets), _SEVERAL, weight=2),
-    Door("quota", ("quota", "-f", "doc", _output("table", "wide", "json", "yaml"), ((), ("--charge", "average"))), _objects(seeds.quotas, seeds.manifests),
+    Door("rebalance", ("rebalance", "-f", "doc", _output(*_TABLES), ((), ("--max-moves", "1"), ("--grant", "shop")), _DECISIONS), _objects(seeds.rebalanced, seeds.manifests, seeds.fleets), _SEVERAL, weight=2),
+    Door("quota", ("quota", "-f", "doc", _output("table", "wide", "json", "yaml"), ((), ("--charge", "average"), ("--limits", "bayplan-system/bayplan-quota"), ("-n", "shop"))), _objects(seeds.quotas, seeds.manifests),
          _SEVERAL, weight=2),
-    Door("snapshot", ("snapshot", "-f", "doc", ((), ("--hash-key-file", "key"))),
+    Door("snapshot", ("snapshot", "-f", "doc", ((), ("-n", "shop"), ("--hash-key-file", "key"), ("--hash-names", "--hash-key-file", "key"))),
          lambda: {"doc": [*seeds.manifests(), *seeds.fleets(), *seeds.audited()], "key": ["secret"]}, _SEVERAL | {"key": (spelling.as_json,)}, weight=2),
     Door("audit", _AUDIT, _objects(seeds.audited), _SEVERAL, weight=4),
-    Door("audit-repair", (*_AUDIT, "--repair", ((), ("--ha",), ("--lose", "zone"), ("--bare-metal",))), _objects(seeds.audited), _SEVERAL),
+    Door("audit-repair", (*_AUDIT, "--repair", ((), ("--ha",), ("--lose", "zone"), ("--bare-metal",)), _FEWER), _objects(seeds.audited), _SEVERAL),
     Door("audit-inventory", (*_AUDIT, "--inventory", "inventory"), lambda: {"doc": seeds.audited(), "inventory": seeds.inventories()},
          _SEVERAL | {"inventory": spelling.ONE}, weight=3),
     Door("audit-labels", ("audit", "labels", "--inventory", "inventory", ((), ("--hash-key-file", "key"))),
          lambda: {"inventory": seeds.inventories(), "key": ["secret"]}, {"inventory": spelling.ONE, "key": (spelling.as_json,)}),
     Door("audit-scenario", ("audit", "-f", "doc", ((), ("--scenario", "first")), ((), ("--profile", "legacy"))), _objects(seeds.labels_by_node),
          {"doc": spelling.ONE}),
-    Door("audit-hosting", ("audit", "-f", "doc", "--hosting", "hosting"), lambda: {"doc": seeds.audited(), "hosting": seeds.audited()},
+    Door("audit-hosting", ("audit", "-f", "doc", "--hosting", "hosting", ((), ("--hosting-namespace", "kube-system"))), lambda: {"doc": seeds.audited(), "hosting": seeds.audited()},
          _SEVERAL | {"hosting": spelling.SEVERAL}),
-    Door("replay", ("replay", "doc", _output("table", "json"), ((), (), ("--explain", "1"))), _objects(seeds.recordings), {"doc": spelling.LINES}, weight=3),
-    Door("bench-pods", ("bench", "pods", "doc"), lambda: {"doc": seeds.benchmark_inputs("pods")}, {"doc": spelling.JSON}),
+    Door("replay", ("replay", "doc", _output("table", "json", "yaml"), ((), (), ("--explain", "1"), ("--pod", "default/web-4"))), _objects(seeds.recordings), {"doc": spelling.LINES}, weight=3),
+    Door("bench-pods", ("bench", "pods", "doc", ((), ("--repeat", "2"), ("--placements", "placements"))), lambda: {"doc": seeds.benchmark_inputs("pods")}, {"doc": spelling.JSON}),
     Door("bench-fleet", ("bench", "fleet", "doc"), lambda: {"doc": seeds.benchmark_inputs("fleet")}, {"doc": spelling.JSON}),
     Door("config-view", ("config", "view", "--config", "config", ((), ("--origins",)), _output("yaml", "json")), lambda: {"config": seeds.configurations()},
          {"config": spelling.ONE}),

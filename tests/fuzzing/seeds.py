@@ -12,6 +12,7 @@ import yaml
 
 import fleet_scenarios
 import preemption_scenarios
+import rollout_scenes
 import scenarios
 from bayplan.reading import questions
 from bayplan.writing.recordings import Recorder
@@ -26,6 +27,29 @@ _KEPT_OF_RECORDED = 60
 def manifests():
     """Clusters and what is to be placed on them, one list of objects each."""
     return [*_examples(lambda objects: not _is_fleet(objects)), *map(_objects_of, questions_of("pods")[::3])]
+
+
+@functools.cache
+def nodes():
+    """Nodes alone, as in a file of nodes to add."""
+    return [found for objects in manifests() if (found := [one for one in objects if one["kind"] == "Node"])]
+
+
+@functools.cache
+def updates():
+    """What runs, and changed templates of it."""
+    changed = [_read("18-stuck-rollout/web.yaml"), _read("18-stuck-rollout/web-without-surge.yaml")]
+    scenes = [
+        [rollout_scenes.controller(kind, image="web:2", **spec)]
+        for kind, spec in (("DaemonSet", {}), ("StatefulSet", {}), ("Deployment", {"replicas": 5}), ("Job", {"parallelism": 3}))
+    ]  # fmt: skip
+    nodes = [rollout_scenes.node(name) for name in "abc"]
+    running = []
+    for (changed_one,) in scenes:
+        owner = {**changed_one, "spec": {**changed_one["spec"], "template": rollout_scenes.template()}}
+        pods = [rollout_scenes.pod_of(owner, f"web-{i}", node) for i, node in enumerate("abc")]
+        running.append([*nodes, owner, *pods])
+    return _plain({"state": [_read("18-stuck-rollout/state.yaml"), *running], "doc": [*changed, *scenes]})
 
 
 @functools.cache
@@ -274,12 +298,19 @@ def _objects_of(question):
 
 def _fleet_objects_of(question):
     work, cluster = "work.karmada.io/v1alpha2", "cluster.karmada.io/v1alpha1"
-    bindings = [*(question.get("bindings") or ()), question["binding"]]
+    bindings = [_of_a_policy(one) for one in (*(question.get("bindings") or ()), question["binding"])]
     return [
         *({"apiVersion": cluster, "kind": "Cluster", **one} for one in question["clusters"]),
         *({"apiVersion": work, "kind": "ResourceBinding", **one} for one in bindings),
         *(question.get("resources") or ()),
     ]
+
+
+def _of_a_policy(binding):
+    """A scheduler leaves bindings of no policy alone."""
+    metadata = binding.get("metadata") or {}
+    labels = {"propagationpolicy.karmada.io/permanent-id": "p"} | (metadata.get("labels") or {})
+    return {**binding, "metadata": {**metadata, "labels": labels}}
 
 
 def _plain(value):

@@ -1,7 +1,9 @@
 """A small part of `make fuzz-documents`, and that the fuzzer itself does what it says."""
 
+import click
 import pytest
 
+from bayplan.cli import main
 from fuzzing import campaign, cases, doors, running, shrinking
 
 SEED, N_CASES = "tests", 800
@@ -29,6 +31,38 @@ def test_every_door_is_opened_and_most_seeds_are_valid(place):
     assert codes.keys() == doors.BY_NAME.keys()
     every = [code for found in codes.values() for code in found]
     assert sum(code != 2 for code in every) > 0.3 * len(every)
+
+
+# What reads no document, and options that say where messages go, how servers are reached, or start a program.
+NO_DOOR = {"completion", "explain-rule", "run", "version", "webhook-certificates", "config"}
+NOT_ASKED = {
+    "--context", "--kubeconfig", "--server", "--token", "--as", "--as-group", "--as-uid", "--insecure-skip-tls-verify", "--request-timeout", "--output-file",
+    "--quiet", "--no-color", "--help", "--recursive", "--kustomize", "--all-namespaces", "--exit-zero", "--apply", "--yes", "--at-once", "--per-minute", "--timeout",
+    "--subject",
+}  # fmt: skip
+# Headings of options that several commands share, and one reader.
+SHARED = {"Scheduling", "Scope", "Input", "Output and messages"}
+
+
+def words(door):
+    """Every word that the arguments of a door can have, and the values behind a `=`."""
+    for word in door.arguments:
+        for one in word if isinstance(word, tuple) else (word,):
+            yield from (one,) if isinstance(one, str) else one
+
+
+@pytest.mark.parametrize("name", sorted(set(main.cli.commands) - NO_DOOR))
+def test_every_option_of_a_command_has_a_door(name):
+    """Also those that are added later."""
+    given = {word.partition("=")[0] for door in doors.DOORS if door.arguments[0] == name for word in words(door)}
+    everywhere = {word.partition("=")[0] for door in doors.DOORS for word in words(door)}
+    for option in main.cli.commands[name].params:
+        spelled = {*option.opts, *option.secondary_opts}
+        if spelled & NOT_ASKED or not isinstance(option, click.Option):
+            continue
+        assert spelled & (everywhere if option.heading in SHARED else given), spelled
+        if "--output" in spelled:
+            assert set(option.type.choices) <= given
 
 
 def test_a_case_is_the_same_each_time():
