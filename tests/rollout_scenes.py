@@ -9,6 +9,7 @@ from bayplan.engine.engine import Engine
 from bayplan.placing import pod_scheduler
 from bayplan.placing.rollouts import Stepper
 from bayplan.placing.volume_attaching import VolumeAttaching
+from bayplan.placing.volume_provisioning import Provisioning
 from bayplan.reading import cluster
 from bayplan.reading.collecting import Inputs
 from bayplan.rules import profiles
@@ -168,7 +169,7 @@ def stepper(state, *change, preempts=True, **options):
         scheduler,
         found.index,
         found.spread_context,
-        default_class=found.default_class,
+        provisioning=Provisioning(found.default_class, classes_known=found.classes_known),
         admission=found.admission,
         attaching=VolumeAttaching(found.csi_drivers, known=found.csi_drivers_known),
         **options,

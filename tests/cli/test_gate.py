@@ -346,6 +346,15 @@ def test_a_quota_that_leaves_too_few_objects_is_not_judged(gate, counted, used, 
     assert (f"quota team leaves too few {counted} for the change: requested: 1" in result.stdout) == bool(exit_code)
 
 
+@pytest.mark.parametrize("counted", ["services", "count/services"])
+def test_a_quota_of_services_counts_those_of_the_change(gate, counted):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"}, "spec": {}}
+    change = [manifest("Deployment", cpu="1"), {**service, "spec": {"ports": [{"port": 80}]}}]
+    assert gate([NAMESPACE, quota(counted, "0", "0")], change, "--strict").exit_code == 1
+    assert gate([NAMESPACE, quota(counted, "1", "0")], change, "--strict").exit_code == 0
+    assert gate([NAMESPACE, quota(counted, "0", "0")], change[:1], "--strict").exit_code == 0
+
+
 def test_a_new_replica_set_of_an_update_counts_for_a_quota(gate):
     state = [NAMESPACE, DEPLOYMENT, replica_set("web-abc", DEPLOYMENT), *OWNED["Deployment"]]
     limit = quota("count/replicasets.apps", "1")
@@ -396,3 +405,31 @@ def test_what_a_last_applied_manifest_had_is_removed_and_not_named(gate):
     running["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(last)}
     result = gate([running], [manifest("Deployment", cpu="1")])
     assert (result.exit_code, "last-applied configuration" in result.stderr) == (0, False)
+
+
+ARGO = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+UNREACHABLE = [{"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+
+
+@pytest.mark.parametrize("metadata, taints, exit_code", [(DELETED, [], 0), ({}, [], 1), (DELETED, UNREACHABLE, 1)])
+def test_a_pod_that_is_being_deleted_makes_room_unless_its_node_is_unreachable(gate, metadata, taints, exit_code):
+    full = [bare(name, "4", {"phase": "Running"}, {"uid": name}, nodeName=name) for name in ("n1", "n2", "n3")]
+    full[2]["metadata"] |= metadata
+    change = bare("new", "4", tolerations=[{"operator": "Exists"}])
+    result = gate([NAMESPACE, *full, node("n3", taints=taints)], [change])
+    assert (result.exit_code, "new   n3" in result.stdout) == (exit_code, not exit_code)
+
+
+@pytest.mark.parametrize("live, change", [
+    (DEPLOYMENT, manifest("Deployment")),
+    (bare("one", "1", {"phase": "Running"}, {"uid": "one"}, nodeName="n1"), bare("one", "1")),
+    ({**DEPLOYMENT, **ARGO}, {**manifest("Deployment"), **ARGO}),
+])  # fmt: skip
+def test_what_is_changed_while_it_is_being_deleted_is_not_judged(gate, live, change):
+    named = f"{change['kind']} shop/{change['metadata']['name']}"
+    assert "deleted" not in gate([NAMESPACE, live], [change]).stderr
+    state = [NAMESPACE, {**live, "metadata": live["metadata"] | DELETED}]
+    result = gate(state, [change])
+    assert f"note: not judged: the pods of {named}: it is being deleted, and the change with it" in result.stderr
+    assert gate(state, [change], "--strict").exit_code == 1

@@ -170,6 +170,42 @@ def test_a_pod_that_is_not_ready_blocks_a_stateful_set():
     assert (result.result, result.why) == ("stuck", "waits for web-1, which is not ready")
 
 
+UNREACHABLE = [{"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+OUT_OF_SERVICE = [*UNREACHABLE, {"key": "node.kubernetes.io/out-of-service", "value": "x", "effect": "NoExecute"}]
+EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
+LEFT_BEHIND = "it is not deleted, because its node c is unreachable"
+
+
+def lost_node(taints):
+    return [*NODES[:2], node("c", taints=taints), NODES[3]]
+
+
+@pytest.mark.parametrize("kind, why", [
+    (recreate, LEFT_BEHIND),
+    (lambda **more: controller("StatefulSet", **more), LEFT_BEHIND),
+    (lambda **more: controller("DaemonSet", pod=EVERYWHERE, **more), LEFT_BEHIND),
+    (lambda **more: controller("DaemonSet", pod=EVERYWHERE, **rolling_daemons(4), **more), LEFT_BEHIND),
+    (lambda **more: rolling(1, 0, **more), ""),  # does not wait for pods that leave
+])  # fmt: skip
+@pytest.mark.parametrize("taints", [UNREACHABLE, OUT_OF_SERVICE, []])
+def test_a_pod_does_not_leave_an_unreachable_node(kind, why, taints):
+    old = kind()
+    running = {"Deployment": deployed, "StatefulSet": stateful, "DaemonSet": daemons}[old["kind"]](old, *"abc")
+    result = roll_out([*lost_node(taints), *running], kind(image="web:2"))["web"]
+    expected = why if taints is UNREACHABLE else ""
+    assert (result.result, result.why.partition(": ")[2]) == ("stuck" if expected else "complete", expected)
+
+
+def rolling_daemons(unavailable):
+    return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": unavailable}}}
+
+
+def test_no_pod_starts_on_an_unreachable_node():
+    former, latter = (controller("DaemonSet", pod=EVERYWHERE, **rolling_daemons(4), image=i) for i in ("v:1", "v:2"))
+    result = roll_out([*lost_node(UNREACHABLE), *daemons(former, *"abd")], latter)["web"]
+    assert (result.result, result.why.partition(": ")[2]) == ("stuck", "its node c is unreachable")
+
+
 def test_claims_of_a_stateful_set_stay_and_new_ones_are_made():
     claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}]
     storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"},

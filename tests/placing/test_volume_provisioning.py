@@ -1,9 +1,12 @@
-"""Claims that are created with a class that provisions at once: their pods are tried, and not judged."""
+"""Volumes of which it is not known which nodes can use them: pods that need them are tried, and not judged."""
 
 import pytest
 
 from admitting import Loader, deployment, pod, stored, written
-from rollout_scenes import controller, node, roll_out, stateful
+from bayplan.engine.engine import Engine
+from bayplan.placing import place_cluster
+from bayplan.placing.place_cluster import PlacingOptions
+from rollout_scenes import RULES, controller, node, pod_of, roll_out, stateful
 
 IMMEDIATE, FIRST_CONSUMER = "Immediate", "WaitForFirstConsumer"
 CLAIM = "{accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}"
@@ -63,3 +66,61 @@ def test_a_rollout_that_creates_claims_is_not_judged_unless_it_is_stuck_anyway(c
     after = controller("StatefulSet", 1, cpu=cpu, volumeClaimTemplates=TEMPLATES)
     found = roll_out([node("a"), storage_class(), *stateful(before)], after)["web"]
     assert found.result == result
+
+
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+MOUNTS = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}}]}
+
+
+def claim_of_web(volume="v"):
+    found = written("PersistentVolumeClaim", "data-web-0", f"spec: {CLAIM}")
+    found["metadata"]["annotations"] = BOUND
+    found["spec"] = found["spec"] | {"volumeName": volume}
+    return stored(found, phase="Bound")
+
+
+def volume_of_web(zone):
+    at = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "storageClassName": "fast",
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [at]}}}  # fmt: skip
+    found = written("PersistentVolume", "v", "{}", namespace="")
+    return stored(found | {"spec": spec}, phase="Bound")
+
+
+@pytest.mark.parametrize("of_state, doubt", [
+    ([], "its claim data-web-0 is not in the input"),
+    ([claim_of_web()], "the volume of its claim data-web-0 is not in the input"),
+    ([claim_of_web(), volume_of_web("a")], ""),
+])  # fmt: skip
+def test_a_claim_that_a_running_pod_uses_is_bound_although_the_state_lacks_it(load, of_state, doubt):
+    before = controller("StatefulSet", 1, volumeClaimTemplates=TEMPLATES)
+    running = pod_of(before, "web-0", "a", labels={"controller-revision-hash": "web-old"})
+    running["spec"] = running["spec"] | MOUNTS
+    nodes = [node(name, labels={"zone": name}) for name in "ab"]
+    state = [*nodes, stored(storage_class(FIRST_CONSUMER)), before, running, *of_state]
+    found = load.on_state(state, controller("StatefulSet", 1, image="web:2", volumeClaimTemplates=TEMPLATES))
+    result = place_cluster.place(found, lambda _: Engine(found.index, RULES), PlacingOptions())
+    assert result.rollouts[0].why == doubt
+    assert [one.target for one in result.placements] == [""] if doubt else ["a"]
+
+
+def test_so_is_one_of_another_workload(load):
+    """The scheduler would say that the claim does not exist; a running pod shows that it does."""
+    runs = stored(pod("old", node="a", **USES), phase="Running")
+    assert load.on_state([runs], pod("new", **USES)).not_judged == {"shop/new": "its claim d is not in the input"}
+    assert load.on_state([node("a")], pod("new", **USES)).not_judged == {}
+    assert load(runs, pod("new", **USES)).not_judged == {}  # what is in the files is all that there is
+
+
+@pytest.mark.parametrize("classes, named, doubts", [
+    ([], "storageClassName: fast", True),
+    ([], "volumeMode: Filesystem", True),  # of the default class, if there is one
+    ([], "storageClassName: ''", False),
+    ([storage_class(FIRST_CONSUMER)], "storageClassName: slow", False),  # there is none of that name
+])  # fmt: skip
+def test_a_state_without_storage_classes_lacks_them(load, classes, named, doubts):
+    text = f"spec: {{accessModes: [ReadWriteOnce], {named}, resources: {{requests: {{storage: 1Gi}}}}}}"
+    new = [written("PersistentVolumeClaim", "d", text), pod(**USES)]
+    expected = {"shop/web": "the storage class of its new claim d is not in the input"} if doubts else {}
+    assert load.on_state([node("a"), *map(stored, classes)], *new).not_judged == expected
+    assert load(*new).not_judged == {}

@@ -25,6 +25,7 @@ from bayplan.controllers import (
     rollout_pods,
     stateful_sets,
 )
+from bayplan.controllers.created_objects import key_of
 from bayplan.controllers.daemon_set_updates import NodeState
 from bayplan.controllers.deployments import ReplicaSetSize
 from bayplan.controllers.desired_state import TEMPLATE_HASH, DesiredState, ObjectKey, PodEntry, PodOwnership
@@ -41,6 +42,7 @@ from bayplan.controllers.rollouts import (
 from bayplan.controllers.stateful_sets import StatefulSetState
 from bayplan.errors import InputError
 from bayplan.model.labels import NO_EXECUTE
+from bayplan.wire import kinds
 from bayplan.wire.controllers import AnyController, Controller, PodTemplateSpec
 
 GENERATION = "deprecated.daemonset.template.generation"
@@ -51,8 +53,10 @@ KEPT = "running pods keep the old template until they are deleted"
 SUSPENDED = "suspended: it runs no pods"
 HELD_BACK = "partition: its new template is not rolled out"
 HELD_BACK_BELOW = "partition: pods below {} keep the old template"
+_MAKING_PODS = frozenset(row.kind for row in kinds.KINDS.values() if row.pod_path is not None)
 _HELD_BACK = frozenset((PAUSED, ON_DELETE, KEPT, HELD_BACK))  # notes of rollouts in which no running pod is replaced
 EMPTY = "it asks for no pods: its new template is not tried"
+DELETED = "it is being deleted, and the change with it"
 
 
 def assume_changed(state: DesiredState) -> list[tuple[ObjectKey, str]]:
@@ -78,6 +82,16 @@ def assume_changed(state: DesiredState) -> list[tuple[ObjectKey, str]]:
             elif kind == "Job":
                 unknown.append((key, pod_creation.NOT_IN_STATE))
     return unknown
+
+
+def being_deleted(state: DesiredState) -> list[tuple[ObjectKey, str]]:
+    """Objects that make pods and that the change replaces while they are being deleted, each with that reason."""
+    custom = {key_of(one) for one in state.custom_objects}
+    return [
+        (key, DELETED)
+        for key, former in state.replaced.items()
+        if former.metadata.deletion_timestamp is not None and (key.kind in _MAKING_PODS or key in custom)
+    ]
 
 
 def changed_controllers(state: DesiredState) -> set[ObjectKey]:
@@ -136,11 +150,6 @@ def _check_limit(state: DesiredState) -> None:
             if n_all > most:
                 message = f"expected at most {most:,} pods to be made from controllers in all, got {n_all:,}"
                 raise InputError(state.fault(controller, message, path))
-
-
-def key_of(controller: AnyController) -> ObjectKey:
-    """The identity of a controller."""
-    return ObjectKey(controller.kind, controller.metadata.namespace, controller.metadata.name)
 
 
 class _Builder(msgspec.Struct):

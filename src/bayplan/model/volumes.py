@@ -21,7 +21,7 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     """
     A PersistentVolume; `claim` is the claim it is reserved for, `handle` its identity for the `driver`.
 
-    One that is `assumed` does not exist yet.
+    `doubt` says why it is not known which nodes can use it; it is empty for a volume of the input.
     `migrated`: it names no CSI driver itself, but a disk that its driver has taken over from Kubernetes.
     """
 
@@ -38,7 +38,7 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     terminating: bool = False
     driver: str = ""
     handle: str = ""
-    assumed: bool = False
+    doubt: str = ""
     migrated: bool = False
     attributes_class: str = ""
 

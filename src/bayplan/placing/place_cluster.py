@@ -36,7 +36,7 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     `refused` are pods that an API server would not create, `not_judged` says of pending pods why it is not known
     whether they can be placed. `rollouts` are the controllers that the change updates: their new pods are created step
     by step, and `admission` admits them. `default_class` is the storage class of claims that name none. `csi_drivers`
-    says whether each driver attaches its volumes to nodes; if they are `csi_drivers_known`, there are no others.
+    says whether each driver attaches its volumes to nodes. If classes and drivers are known, there are no others.
 
     `displaced` leads from pods that a what-if has taken their node to that node; `gone` are those that are not created
     again. `draining` are the nodes to drain. `placed_otherwise` are pending pods that have a node without the what-if.
@@ -53,6 +53,7 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     rollouts: list[Rollout] = []
     admission: PodAdmission | None = None
     default_class: str = ""
+    classes_known: bool = True
     csi_drivers: dict[str, bool] = {}
     csi_drivers_known: bool = True
     displaced: dict[WorkloadKey, str] = {}
@@ -126,6 +127,8 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
             scheduler.add(workload)
     is_partial = bool(cluster.rollouts or cluster.draining or held)
     scheduler.schedule(until=lambda: not is_partial and options.until(scheduler.placements))
+    if deleted := [key for key, placed in cluster.index.records.items() if placed.workload.terminating]:
+        _let_leave(deleted, cluster, scheduler)
     if held:
         _schedule_held(held, waits, scheduler)
     blocked: list[BlockedEviction] = []
@@ -136,13 +139,14 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
     if cluster.rollouts:
         from bayplan.placing.rollouts import Stepper  # only an update needs them
         from bayplan.placing.volume_attaching import VolumeAttaching
+        from bayplan.placing.volume_provisioning import Provisioning
 
         stepper = Stepper(
             cluster.rollouts,
             scheduler,
             cluster.index,
             cluster.spread_context,
-            default_class=cluster.default_class,
+            provisioning=Provisioning(cluster.default_class, classes_known=cluster.classes_known),
             admission=cluster.admission,
             attaching=VolumeAttaching(cluster.csi_drivers, known=cluster.csi_drivers_known),
         )
@@ -160,6 +164,20 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
     found += cluster.gone
     found += [_refused(one, cluster) for one in cluster.refused]
     return ClusterPlacement(found, results, _of_change(cluster, found), blocked)
+
+
+def _let_leave(deleted: Iterable[WorkloadKey], cluster: ClusterToPlace, scheduler: PodScheduler) -> None:
+    """Let pods leave that were being deleted before, if anything waits for their room, and place what does."""
+    from bayplan.placing import leaving  # in most clusters nothing is being deleted
+
+    if not cluster.rollouts and not any(one.is_unschedulable for one in scheduler.placements.values()):
+        return
+    rolled_out = {f"{one.key.namespace}/{name}" for one in cluster.rollouts for name in one.pods}
+    for key in deleted:
+        node = cluster.index.records[key].shares[0][0]
+        if key not in rolled_out and not leaving.is_unreachable(node, cluster.index):
+            scheduler.remove(key)
+    scheduler.schedule()
 
 
 def _schedule_held(

@@ -90,13 +90,14 @@ class RolloutHistory(msgspec.Struct, eq=False):
     The pods of one rollout as they come and go.
 
     `acted` says whether the present step changed anything. `starting` are pods that got a node in this step, `blocked`
-    those that have one and cannot start there, with the reason.
+    those that have one and cannot start there, `staying` deleted ones that do not leave, with the reasons.
     """
 
     rollout: Rollout
     acted: bool = False
     starting: set[str] = msgspec.field(default_factory=set)
     blocked: dict[str, str] = msgspec.field(default_factory=dict)
+    staying: dict[str, str] = msgspec.field(default_factory=dict)
     _step: RolloutStep = msgspec.field(default_factory=lambda: RolloutStep(0))
     _steps: list[RolloutStep] = msgspec.field(default_factory=list)
     _left: list[PodOnNode] = msgspec.field(default_factory=list)
@@ -215,7 +216,7 @@ class RolloutHistory(msgspec.Struct, eq=False):
         )
 
     def _why_blocked(self) -> str:
-        return next((f"{name}: {obstacle}" for name, obstacle in self.blocked.items()), "")
+        return next((f"{name}: {obstacle}" for name, obstacle in (*self.blocked.items(), *self.staying.items())), "")
 
     def _moves(self) -> list[Move]:
         """Pods that left with those that came: of the same name, else on the same node, else in their order."""

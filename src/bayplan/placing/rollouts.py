@@ -16,13 +16,14 @@ from bayplan.controllers.desired_state import PodEntry
 from bayplan.controllers.pod_admission import AdmittedPod, PodAdmission
 from bayplan.controllers.rollouts import Rollout, RolloutActions
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import pods, storage
+from bayplan.mapping import pods
 from bayplan.mapping.pods import SpreadContext
 from bayplan.model.workloads import WorkloadKey
-from bayplan.placing import volume_provisioning
+from bayplan.placing import leaving, volume_provisioning
 from bayplan.placing.pod_scheduler import PodScheduler
 from bayplan.placing.rollout_history import RolloutHistory, RolloutResult
 from bayplan.placing.volume_attaching import VolumeAttaching
+from bayplan.placing.volume_provisioning import Provisioning
 from bayplan.wire.storage import PersistentVolumeClaim
 
 ENDLESS = "it did not come to an end within {} steps"
@@ -42,7 +43,7 @@ class Stepper(msgspec.Struct, eq=False):
     scheduler: PodScheduler
     index: PlacementIndex
     context: SpreadContext
-    default_class: str = ""
+    provisioning: Provisioning = Provisioning()
     admission: PodAdmission | None = None
     not_judged: dict[WorkloadKey, str] = msgspec.field(default_factory=dict)
     attaching: VolumeAttaching = VolumeAttaching()
@@ -93,10 +94,10 @@ class Stepper(msgspec.Struct, eq=False):
             self._act(history)
         self._schedule(histories)
         # A pod is bound within milliseconds of its creation, while a deleted one takes seconds to leave.
-        leaving = [(history, name) for history in histories for name in history.rollout.pods.leaving()]
-        for history, name in leaving:
+        gone = [(history, name) for history in histories for name in self._leaving(history)]
+        for history, name in gone:
             self._remove(history, name)
-        if leaving:
+        if gone:
             self._schedule(histories)
         for history in histories:
             history.become_ready(lambda name, of=history: self._obstacle(of, name, histories))  # type: ignore[misc]
@@ -104,9 +105,22 @@ class Stepper(msgspec.Struct, eq=False):
             history.end(self.scheduler.placements)
         return any(history.acted for history in histories)
 
+    def _leaving(self, history: RolloutHistory) -> list[str]:
+        """The deleted pods that leave; the history is told of those that stay."""
+        found = []
+        for name in history.rollout.pods.leaving():
+            node = history.rollout.pods[name].node
+            if leaving.is_unreachable(node, self.index):
+                history.staying[name] = leaving.STAYS.format(node)
+            else:
+                found.append(name)
+        return found
+
     def _obstacle(self, history: RolloutHistory, name: str, histories: Sequence[RolloutHistory]) -> str:
         """What is known to keep a pod that has a node from starting there."""
-        key = history.key_of(name)
+        key, node = history.key_of(name), history.rollout.pods[name].node
+        if leaving.is_unreachable(node, self.index):
+            return leaving.CANNOT_START.format(node)
         waiting = {one.key_of(blocked) for one in histories for blocked in one.blocked if blocked != name}
         obstacle, is_certain = self.attaching.obstacle(key, self.index, waiting)
         if obstacle and not is_certain:
@@ -172,13 +186,12 @@ class Stepper(msgspec.Struct, eq=False):
     def _create_claims(self, claims: Iterable[PersistentVolumeClaim], *, admitted: bool = False) -> str:
         """Create the claims that do not exist, up to one that is refused; why it is, empty if none is."""
         for written in claims:
-            claim = storage.claim_of(written, self.default_class)
-            if claim.key in self.index.storage.claims:
+            if self.provisioning.claim_of(written).key in self.index.storage.claims:
                 continue
             refused = "" if admitted or self.admission is None else self.admission.admit_claim(written)
             if refused:
                 return refused
-            volume_provisioning.create_claim(claim, self.index)
+            self.provisioning.create(written, self.index)
         return ""
 
     def _schedule(self, histories: Sequence[RolloutHistory]) -> None:

@@ -190,12 +190,14 @@ def cluster_of(
         index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
     default_class = next((c.metadata.name for c in defaults), "")
+    classes_known = bool(inputs.storage_classes) or not inputs.has_state or inputs.knows_all("StorageClass")
     add_storage(inputs, index, default_class)
     new_claims = [*admitted.claims, *created.claims]
     if inputs.claims:
         new_claims += [one for one in inputs.claims if _is_new(one, inputs)]
-    if new_claims:
-        _create_claims(inputs, new_claims, index, default_class)
+    has_doubts = False
+    if new_claims or inputs.has_state:
+        has_doubts = _add_unknown_storage(inputs, sink, index, new_claims, default_class, classes_known=classes_known)
     for node in _mapped(inputs, inputs.nodes, targets.target_of_node):
         index.add_target(node)
     for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
@@ -213,7 +215,7 @@ def cluster_of(
     budgets = list(_mapped(inputs, inputs.disruption_budgets, disruption_budgets.budget_of))
     notes = _notes(inputs, created, sink, index)
     refused = [*admitted.refused, *created.refused]
-    not_judged = {**(_unprovisioned(pending, index) if new_claims else {}), **admitted.not_judged, **created.not_judged}
+    not_judged = {**(_doubts(pending, index) if has_doubts else {}), **admitted.not_judged, **created.not_judged}
     for autoscaler, lacking in scaling:
         meta = autoscaler.metadata
         if inputs.change is not None and inputs.is_changed(autoscaler):
@@ -253,6 +255,7 @@ def cluster_of(
         admission=admission,
         rollouts=rollouts,
         default_class=default_class,
+        classes_known=classes_known,
         csi_drivers=_attaching(inputs.csi_drivers) if inputs.csi_drivers else {},
         csi_drivers_known=bool(inputs.csi_drivers) or inputs.knows_all("CSIDriver"),
     )
@@ -273,7 +276,11 @@ def _not_known(inputs: Inputs, sink: PodSink) -> list[tuple[ObjectKey, str]]:
         return []
     from bayplan.controllers import changed_nodes, finding_rollouts  # only a change needs them
 
-    return [*finding_rollouts.assume_changed(inputs), *changed_nodes.evicting(inputs, sink.running)]
+    return [
+        *finding_rollouts.assume_changed(inputs),
+        *finding_rollouts.being_deleted(inputs),
+        *changed_nodes.evicting(inputs, sink.running),
+    ]
 
 
 def _enforced_standards(inputs: Inputs, created: CreatedObjects) -> list[tuple[str, str]]:
@@ -379,17 +386,30 @@ def _is_stored(pod: Pod, inputs: Inputs) -> bool:
     return bool(pod.metadata.uid or pod.metadata.resource_version) or inputs.is_of_state(pod)
 
 
-def _create_claims(
-    inputs: Inputs, claims: Iterable[PersistentVolumeClaim], index: PlacementIndex, default_class: str
-) -> None:
+def _add_unknown_storage(
+    inputs: Inputs,
+    sink: PodSink,
+    index: PlacementIndex,
+    new_claims: Iterable[PersistentVolumeClaim],
+    default_class: str,
+    *,
+    classes_known: bool,
+) -> bool:
+    """Add the claims that are created, and what the state lacks; whether it is not known where some volumes are."""
     from bayplan.placing import volume_provisioning  # few inputs create claims
 
-    for claim in _mapped(inputs, claims, lambda one: storage.claim_of(one, default_class)):
-        volume_provisioning.create_claim(claim, index)
+    found = inputs.has_state and volume_provisioning.assume_missing(
+        (workload for workload, _ in sink.running),
+        index,
+        claims_known=inputs.knows_all("PersistentVolumeClaim"),
+        volumes_known=inputs.knows_all("PersistentVolume"),
+    )
+    provisioning = volume_provisioning.Provisioning(default_class, classes_known=classes_known)
+    return found | any([*_mapped(inputs, new_claims, lambda one: provisioning.create(one, index))])
 
 
-def _unprovisioned(pending: Iterable[Workload], index: PlacementIndex) -> dict[WorkloadKey, str]:
-    """Pods whose volumes are provisioned before they are scheduled, with what is not known of them."""
+def _doubts(pending: Iterable[Workload], index: PlacementIndex) -> dict[WorkloadKey, str]:
+    """Pods of whose volumes it is not known which nodes can use them, with the reason."""
     from bayplan.placing import volume_provisioning
 
     found = {workload.key: volume_provisioning.doubt_about(workload, index) for workload in pending}
