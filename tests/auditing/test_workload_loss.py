@@ -76,7 +76,7 @@ def test_a_stranded_pod_names_what_is_missing():
     [stranded] = loss.stranded
     assert stranded.message == "0/2 nodes are available: 2 Insufficient cpu."
     assert (stranded.nearest, stranded.missing) == ("b1", (("cpu", 500),))
-    assert workload_loss.missing_text(stranded) == "500m cpu on b1"
+    assert workload_loss.missing_text(stranded) == "500m cpu more than b1 can hold"
     assert loss.shortage == (("cpu", 2000), ("pods", 1))
     assert "request 1500m cpu instead of 2" in [fix.change for fix in stranded.fixes]
 

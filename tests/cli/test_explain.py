@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import yaml
 
 from bayplan.cli import explain
 
@@ -17,7 +18,7 @@ What would make it fit:
 def test_an_unschedulable_pod_is_explained(run, scene):
     result = run("explain", "pod/web-2", "-f", ".")
     assert result.stdout.startswith(TEXT)
-    assert "  - tolerate dedicated=db:NoSchedule: fits on b1\n" in result.stdout
+    assert "  2. tolerate dedicated=db:NoSchedule: fits on b1\n" in result.stdout
     assert result.exit_code == 1
 
 
@@ -45,7 +46,17 @@ def test_the_document_has_verdicts_and_fixes(run, scene):
     verdict = found["verdicts"]["a1"]
     assert set(verdict) >= {"fits", "tier", "score", "available", "failures"}
     assert set(verdict["failures"][0]) >= {"rule", "reason", "term", "domain", "peers"}
-    assert {"change": "tolerate dedicated=db:NoSchedule", "fitsOn": ["b1"]} in found["fixes"]
+    toleration = {"key": "dedicated", "operator": "Equal", "value": "db", "effect": "NoSchedule"}
+    assert {
+        "change": "tolerate dedicated=db:NoSchedule",
+        "fitsOn": ["b1"],
+        "patches": [
+            {
+                "object": {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "web-2"},
+                "patch": [{"op": "add", "path": "/spec/tolerations", "value": [toleration]}],
+            }
+        ],
+    } in found["fixes"]
 
 
 def test_for_a_controller_its_first_unschedulable_pod_is_explained(run, scene):
@@ -206,3 +217,61 @@ def test_only_one_workload_can_be_explained(words, run, scene):
 def test_another_group_is_not_taken_for_a_kind(run, scene):
     result = run("explain", "deployment.example.com/web", "-f", ".")
     assert result.exit_code == 2
+
+
+# Fixes that are applied
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: api, namespace: shop}
+spec:
+  selector: {matchLabels: {app: api}}
+  template:
+    metadata: {labels: {app: api}}
+    spec:
+      containers: [{name: c, image: i, resources: {requests: {cpu: "5"}}}]
+"""
+
+
+def test_a_fix_is_applied_to_the_manifest_of_the_controller(run, scene):
+    (scene / "api.yaml").write_text(DEPLOYMENT)
+    result = run("explain", "deploy/api", "-f", ".", "--apply-fix", "1", "-o", "yaml")
+    assert result.exit_code == 0
+    assert "note: fix 1: request 3 cpu instead of 5: fits on a1\n" in result.stderr
+    changed = yaml.safe_load(result.stdout)
+    assert changed["kind"] == "Deployment"
+    assert changed["spec"]["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "3"}}
+    (scene / "api.yaml").write_text(result.stdout)
+    assert run("explain", "deploy/api", "-f", ".").exit_code == 0
+
+
+def test_a_fix_is_applied_to_standard_input(run, scene):
+    text = "---\n".join((scene / name).read_text() for name in ("nodes.yaml", "web.yaml"))
+    result = run("explain", "pod/web-2", "-f", "-", "--apply-fix", "1", "-o", "json", given=text)
+    (changed,) = json.loads(result.stdout)["items"]
+    side = changed["spec"]["affinity"]["podAntiAffinity"]
+    assert list(side) == ["preferredDuringSchedulingIgnoredDuringExecution"]
+
+
+def test_a_fix_that_adds_a_node_is_its_manifest(run, scene):
+    fixes = [one["change"] for one in json.loads(run("explain", "web-2", "-f", ".", "-o", "json").stdout)["fixes"]]
+    number = str(fixes.index("add a node like a1") + 1)
+    added = run("explain", "web-2", "-f", ".", "--apply-fix", number, "-o", "yaml").stdout
+    (scene / "more.yaml").write_text(added)
+    assert run("explain", "web-2", "-f", ".").stdout.startswith("shop/web-2 is placed on a1-more")
+
+
+def test_a_fix_that_does_not_exist_is_bad_usage(run, scene):
+    result = run("explain", "pod/web-2", "-f", ".", "--apply-fix", "99")
+    assert result.exit_code == 2
+    assert "there is no fix 99 of shop/web-2: it has 4" in result.stderr
+
+
+def test_a_pod_without_a_fix_is_told_so(run, scene):
+    (scene / "lost.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: lost, namespace: shop}\n"
+        "spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeClaim: {claimName: none}}]}\n"
+    )
+    result = run("explain", "pod/lost", "-f", ".")
+    assert result.stdout.endswith("No change of the pod, of other pods or of nodes was found that makes it fit.\n")

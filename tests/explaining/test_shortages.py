@@ -28,7 +28,8 @@ def smallest(index, rules, **amounts):
     workload = Workload(namespace="web", name="large", labels={}, needs=needs)
     verdicts = filtering.run(workload, Engine(index, rules))
     admitted = shortages.admitted_but_for_resources(verdicts, index)
-    return shortages.smallest_shortage(admitted, shortages.counted_requests(workload, verdicts), index)
+    found = shortages.smallest_shortage(admitted, shortages.counted_requests(workload, verdicts), index)
+    return found.nearest, found.missing
 
 
 def test_fractions_of_the_requests_are_compared(index):

@@ -104,8 +104,7 @@ class RackLicences(Rule[int, RackLicencesState]):
     def remedies(
         self, state: RackLicencesState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Alternatives]:
-        del workload
-        return [[remedy for user in _users(state, slot, index) for remedy in move_pods((user,))]]
+        return [[remedy for user in _users(state, slot, index) for remedy in move_pods((user,), workload, index)]]
 
     def _left(self, state: RackLicencesState, index: PlacementIndex, at: At) -> Scores:
         """The licences left in the rack of each target, negative where more are taken than there are."""

@@ -27,6 +27,7 @@ from bayplan.auditing.survivability import (
 from bayplan.auditing.workload_groups import ReplicaGroup
 from bayplan.auditing.workload_loss import Loss
 from bayplan.engine.engine import Engine
+from bayplan.explaining.fixes import ANY_EVICTION, EvictionPolicy
 from bayplan.mapping.pods import SpreadContext
 from bayplan.model.workloads import WorkloadKey
 
@@ -108,10 +109,11 @@ class Survival(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rescheduling(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of rescheduling: the engine, what spreads new pods, and the pods that are lost with their node."""
+    """The input of rescheduling: the engine, what spreads new pods, who may be moved, what is lost with its node."""
 
     engine: Engine
     spread_context: SpreadContext
+    policy: EvictionPolicy = ANY_EVICTION
     lost_with_node: frozenset[WorkloadKey] = frozenset()
 
 
@@ -220,6 +222,7 @@ def reschedule(
         replicas,
         not_recreated=how.lost_with_node,
         spread_context=how.spread_context,
+        policy=how.policy,
         max_fixes=MAX_PODS_WITH_FIXES,
     )
     for nodes, loss in zip(distinct, simulated, strict=True):

@@ -17,7 +17,7 @@ from bayplan.engine import equivalence, filtering
 from bayplan.engine.engine import Engine
 from bayplan.explaining import fixes as what_would_fit
 from bayplan.explaining import shortages
-from bayplan.explaining.fixes import Fix
+from bayplan.explaining.fixes import ANY_EVICTION, EvictionPolicy, Fix
 from bayplan.explaining.shortages import Amounts
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping.pods import EMPTY_SPREAD_CONTEXT, SpreadContext
@@ -35,13 +35,14 @@ class StrandedPod(msgspec.Struct, frozen=True):
     A displaced pod that is unschedulable on the remaining nodes: the scheduler's message, and what is missing.
 
     `missing` is the smallest shortage: that of node `nearest`, which only lacks resources. Both are empty if there is
-    no such node; the message then has the other reasons.
+    no such node; the message then has the other reasons. `too_small`: it could not hold the pod even without others.
     """
 
     key: WorkloadKey
     message: str
     nearest: str = ""
     missing: Amounts = ()
+    too_small: bool = False
     fixes: list[Fix] = []
 
 
@@ -73,6 +74,7 @@ def simulate_losses(
     *,
     not_recreated: frozenset[WorkloadKey] = frozenset(),
     spread_context: SpreadContext = EMPTY_SPREAD_CONTEXT,
+    policy: EvictionPolicy = ANY_EVICTION,
     max_fixes: int = 0,
 ) -> Iterator[Loss]:
     """
@@ -92,6 +94,7 @@ def simulate_losses(
             [groups[i] for i in hit],
             not_recreated=not_recreated,
             spread_context=spread_context,
+            policy=policy,
             max_fixes=max(0, min(max_fixes, 1)),
         )
         max_fixes -= bool(loss.stranded)
@@ -105,6 +108,7 @@ def simulate_loss(
     *,
     not_recreated: frozenset[WorkloadKey] = frozenset(),
     spread_context: SpreadContext = EMPTY_SPREAD_CONTEXT,
+    policy: EvictionPolicy = ANY_EVICTION,
     max_fixes: int = 0,
 ) -> Loss:
     """
@@ -112,7 +116,7 @@ def simulate_loss(
 
     `not_recreated` are the pods that no controller recreates on another node, such as mirror pods; pods of DaemonSets
     are recognised by their node affinity. `spread_context` spreads the recreated pods. Fixes are searched for at most
-    `max_fixes` stranded pods. The index is left unchanged.
+    `max_fixes` stranded pods, and move pods as the `policy` allows. The index is left unchanged.
     """
     broken = [one for one in groups if effect(one.group, event) in (DOWN, BELOW_NEED)]
     index = engine.index
@@ -131,7 +135,7 @@ def simulate_loss(
             if found.target:
                 placed.append((workload.key, found.target))
             else:
-                stranded.append(stranded_pod(found, engine, with_fixes=len(stranded) < max_fixes))
+                stranded.append(stranded_pod(found, engine, policy if len(stranded) < max_fixes else None))
                 shortage.update(shortages.requests_of(workload))
         still = [one.group.name for one in broken if _below_need(one, index)]
     names = tuple(one.group.name for one in broken)
@@ -140,20 +144,23 @@ def simulate_loss(
 
 def missing_text(stranded: StrandedPod) -> str:
     """`500m cpu and 1Gi memory on n3`; empty if no node lacks only resources."""
-    return f"{shortages.amounts_text(stranded.missing)} on {stranded.nearest}" if stranded.missing else ""
+    if not stranded.missing:
+        return ""
+    where = f"more than {stranded.nearest} can hold" if stranded.too_small else f"on {stranded.nearest}"
+    return f"{shortages.amounts_text(stranded.missing)} {where}"
 
 
-def stranded_pod(failed: PodPlacement, engine: Engine, *, with_fixes: bool = False) -> StrandedPod:
-    """Why a displaced pod could not be placed, and what is missing."""
+def stranded_pod(failed: PodPlacement, engine: Engine, policy: EvictionPolicy | None = None) -> StrandedPod:
+    """Why a displaced pod could not be placed, and what is missing; with a policy also what would make it fit."""
     workload = failed.workload
     if workload.gates:
         return StrandedPod(workload.key, failed.message)
     verdicts = filtering.run(workload, engine)
     admitted = shortages.admitted_but_for_resources(verdicts, engine.index)
     requests = shortages.counted_requests(workload, verdicts)
-    nearest, missing = shortages.smallest_shortage(admitted, requests, engine.index)
-    fixes = what_would_fit.find_fixes(workload, engine) if with_fixes else []
-    return StrandedPod(workload.key, failed.message, nearest, missing, fixes)
+    found = shortages.smallest_shortage(admitted, requests, engine.index)
+    fixes = [] if policy is None else what_would_fit.find_fixes(workload, engine, policy)
+    return StrandedPod(workload.key, failed.message, found.nearest, found.missing, found.too_small, fixes)
 
 
 def _below_need(one: ReplicaGroup, index: PlacementIndex) -> bool:

@@ -213,6 +213,7 @@ class _AuditRun:
         """The engine to reschedule displaced pods with, or the reason why they are not rescheduled."""
         from bayplan.auditing.survival import Rescheduling
         from bayplan.engine.engine import Engine
+        from bayplan.placing import evicting
 
         if self._workloads is None:
             return None, "the input has no pods"
@@ -226,7 +227,9 @@ class _AuditRun:
         if bare:
             self._warn([f"{len(bare)} nodes have no status.allocatable and take no pods: {', '.join(bare[:3])}"])
         engine, lost = Engine(index, options.configured_rules()), self._workloads.lost_with_node
-        return Rescheduling(engine=engine, spread_context=cluster.spread_context, lost_with_node=lost), ""
+        policy = evicting.policy(cluster.disruption_budgets, index, cluster.spread_context)
+        how = Rescheduling(engine=engine, spread_context=cluster.spread_context, policy=policy, lost_with_node=lost)
+        return how, ""
 
 
 def _bar(done: int, total: int) -> str:

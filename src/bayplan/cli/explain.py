@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from bayplan.cli import commands, loading, options
+from bayplan.cli import commands, fix_manifests, loading, options
 from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.cli.what_if_options import WHAT_IF, WhatIfOptions
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from bayplan.controllers.desired_state import ObjectKey
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
+    from bayplan.explaining.fixes import EvictionPolicy
+    from bayplan.explaining.patches import ManifestSource
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload, WorkloadKey
     from bayplan.placing.place_pods import PodPlacement
@@ -124,6 +126,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
             "--all-targets", "--all", is_flag=True, help="Show every node and every peer instead of a summary."
         ),
         commands.Option("--alone", is_flag=True, help="Ignore the other pending workloads."),
+        fix_manifests.APPLY_FIX,
         options.NO_PREEMPTION,
         options.output("text", "json", "yaml"),
         options.EXIT_ZERO,
@@ -135,6 +138,7 @@ def explain(
     workload: tuple[str, ...],
     all_targets: bool,
     alone: bool,
+    apply_fix: int | None,
     no_preemption: bool,
     output: str,
     exit_zero: bool,
@@ -148,9 +152,11 @@ def explain(
     """Write the explanation; exit code 1 if the workload is unschedulable."""
     written = written_as_one(workload)
     asked, engines, in_scope = parse(written), options.configured_engines(), scope.predicate()
-    found = loading.load(sources, scope, decisions, console, assumed_load=hpa, what_if=what_if)
+    sources.check()
+    has_manifests = apply_fix is not None or output in ("json", "yaml")
+    stdin = fix_manifests.repeatable_input(sources) if has_manifests else None
+    found = loading.load(sources, scope, decisions, console, assumed_load=hpa, what_if=what_if, stdin=stdin)
     from bayplan.reading.fleet import Fleet
-    from bayplan.writing import explanations, versioned
 
     workloads = [*found.pending, *(record.workload for record in found.index.records.values())]
     asked = with_namespace(asked, written, workloads)
@@ -167,15 +173,36 @@ def explain(
     else:  # only in a fleet can a workload be of any kind
         expected = f"expected KIND/NAME with a kind of {', '.join(_pod_suffixes())}, or NAMESPACE/NAME of a pod"
         raise click.BadParameter(f"{expected}; got {written!r}", param_hint="KIND/NAME")
-    if output == "text":
-        width = console.table_width
-        text = explanations.text(explained.explanation, current=explained.current, every=all_targets, width=width)
-        console.answer(text)
+    if stdin is not None and not isinstance(found, Fleet):
+        namespace = scope.namespace or "default"
+        with fix_manifests.manifest_source(explained.explanation, sources, namespace, found, stdin) as source:
+            if apply_fix is not None:
+                fix_manifests.write_changed(apply_fix, explained.explanation, source, output, console)
+                return commands.EXIT_YES
+            _write(explained, output, console, source=source)
+    elif apply_fix is not None:
+        raise click.UsageError("--apply-fix is for pods: the input is a fleet")
     else:
-        document = explanations.document(explained.explanation, current=explained.current)
-        console.answer(versioned.written(document, output))
+        _write(explained, output, console, every=all_targets)
     runs = bool(explained.explanation.target or explained.explanation.nominated)
     return commands.exit_code(runs, exit_zero=exit_zero)
+
+
+def _write(
+    explained: ExplainedWorkload,
+    output: str,
+    console: Console,
+    *,
+    source: ManifestSource | None = None,
+    every: bool = False,
+) -> None:
+    from bayplan.writing import explanations, versioned
+
+    found, current = explained.explanation, explained.current
+    if output == "text":
+        console.answer(explanations.text(found, current=current, every=every, width=console.table_width))
+    else:
+        console.answer(versioned.written(explanations.document(found, current=current, source=source), output))
 
 
 def written_as_one(words: Sequence[str]) -> str:
@@ -251,7 +278,8 @@ def explain_pod(
             return ExplainedWorkload(found)
     if running:
         recreated = recreating.as_recreated(running[0], cluster.index, cluster.spread_context)
-        return ExplainedWorkload(explanation.explain(recreated, engine_of(recreated)), running[0].shares[0][0])
+        explained = explanation.explain(recreated, engine_of(recreated), policy=cluster.eviction_policy())
+        return ExplainedWorkload(explained, running[0].shares[0][0])
     raise InputError(f"no pod of {asked} is in the input{_advice(asked, cluster)}")
 
 
@@ -273,7 +301,7 @@ def _explain_placed(
     def explain_preemption(workload: Workload, found: Preemption) -> None:
         """Before its victims leave, for the first requested pod that preempts."""
         if not preempting and is_asked(workload):
-            now = explanation.explain(workload, engine_of(workload))
+            now = explanation.explain(workload, engine_of(workload), policy=cluster.eviction_policy())
             preempting.append(msgspec.structs.replace(now, nominated=found.target, victims=found.victims))
 
     chosen = PlacingOptions(
@@ -291,7 +319,7 @@ def _explain_placed(
     for placement in sorted(requested, key=lambda one: bool(one.target)):
         if placement.target and preempting:
             return preempting[0]
-        return _explanation_of(placement, engine_of)
+        return _explanation_of(placement, engine_of, cluster.eviction_policy())
     return None
 
 
@@ -313,14 +341,14 @@ def _explain_blocked(
     return None
 
 
-def _explanation_of(placement: PodPlacement, engine_of: EngineOf) -> Explanation:
+def _explanation_of(placement: PodPlacement, engine_of: EngineOf, policy: EvictionPolicy) -> Explanation:
     from bayplan.explaining import explanation
     from bayplan.writing import placements
 
     workload = placement.workload
     if placement.refused or placement.lost:
         return explanation.Explanation(workload.key, "", placements.message_of(placement), [], [])
-    found = explanation.explain(workload, engine_of(workload))
+    found = explanation.explain(workload, engine_of(workload), policy=policy)
     if placement.target:
         return found
     # A pod with scheduling gates may fit, but it is not scheduled, and one that is not judged may not fit.

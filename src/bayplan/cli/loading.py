@@ -6,7 +6,7 @@ import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from bayplan.cli import configuration, options, value_types
 from bayplan.cli.console import Console
@@ -31,6 +31,7 @@ def load(
     *,
     assumed_load: AssumedLoad = "current",
     what_if: WhatIfOptions = NOTHING_SUPPOSED,
+    stdin: BinaryIO | None = None,
 ) -> LoadedCluster | Fleet:
     """
     The cluster of the input, or the fleet if the input has Cluster objects; prints notes on what was left out or added.
@@ -40,7 +41,7 @@ def load(
     semantics = value_types.semantics_with(decisions.semantics, decisions.switch, decisions.kubernetes_version)
     from bayplan.reading import cluster
 
-    inputs, sink = read(sources, scope.namespace or "default", semantics, console)
+    inputs, sink = read(sources, scope.namespace or "default", semantics, console, stdin=stdin)
     if scope.namespace is not None:
         note_empty_namespace(scope.namespace, inputs, console)
     found: LoadedCluster | Fleet
@@ -89,6 +90,7 @@ def read(
     *,
     sinks: Mapping[GroupKind, Sink] | None = None,
     objects: Sequence[ObjectToFetch] = (),
+    stdin: BinaryIO | None = None,
 ) -> tuple[Inputs, PodSink]:
     """
     All objects of the files and of the live cluster, if the options name one; prints notes on what cannot be listed.
@@ -111,7 +113,7 @@ def read(
                 recursive=sources.recursive,
                 namespace=namespace,
                 semantics=semantics,
-                stdin=sys.stdin.buffer,
+                stdin=stdin or sys.stdin.buffer,
                 progress=lambda step: show(
                     lambda: (
                         f"reading {step.file}: {step.objects_read} objects, "

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bayplan.controllers.desired_state import ObjectKey
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
+    from bayplan.explaining.fixes import EvictionPolicy
     from bayplan.model.workloads import Workload
     from bayplan.placing.place_cluster import ClusterPlacement
     from bayplan.placing.place_pods import PodPlacement
@@ -258,12 +259,12 @@ def plan_pods(cluster: LoadedCluster, engine_of: EngineOf, settings: PlanSetting
         plan = PodPlan(place_cluster.place(cluster, engine_of, chosen))
         unplaced = [one for one in plan.found.placements if one.is_unschedulable] if settings.explains else []
         for placement in unplaced:
-            _explain(placement, engine_of, plan)
+            _explain(placement, engine_of, plan, cluster.eviction_policy())
             show(lambda: f"explaining: {len(plan.explanations)} of {len(unplaced)}")
     return plan
 
 
-def _explain(placement: PodPlacement, engine_of: EngineOf, plan: PodPlan) -> None:
+def _explain(placement: PodPlacement, engine_of: EngineOf, plan: PodPlan, policy: EvictionPolicy) -> None:
     """Add an explanation, made once for equal pods, and shown once for the replicas of a controller."""
     from bayplan.engine import equivalence
     from bayplan.explaining import explanation
@@ -271,7 +272,7 @@ def _explain(placement: PodPlacement, engine_of: EngineOf, plan: PodPlan) -> Non
     workload, engine = placement.workload, engine_of(placement.workload)
     equal = equivalence.signature(workload, engine.index), workload.scheduler_name, placement.message
     if equal not in plan.explained:
-        plan.explained[equal] = explanation.explain(workload, engine)
+        plan.explained[equal] = explanation.explain(workload, engine, policy=policy)
     # It is shown once for the replicas of a controller, and once for bare pods with the same labels.
     whose = equal, workload.controller or tuple(sorted(workload.labels.items()))
     if whose not in plan.explained:

@@ -13,7 +13,7 @@ from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
-from bayplan.explaining.fixes import Fix, find_fixes
+from bayplan.explaining.fixes import ANY_EVICTION, EvictionPolicy, Fix, find_fixes
 from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -49,7 +49,7 @@ class Explanation(msgspec.Struct, frozen=True):
     For a binding `target` lists the clusters. `group` is the affinity group that the verdicts are for; `failed` are the
     groups tried before it, or all of them if none succeeded, each with its message. `not_tried` are the groups before
     the one observed last, with which scheduling continues. `victims` are the pods that it would preempt on `nominated`,
-    where it would run then.
+    where it would run then. `searched`: fixes were searched for, so that without any none was found.
     """
 
     workload: WorkloadKey
@@ -63,11 +63,14 @@ class Explanation(msgspec.Struct, frozen=True):
     nominated: str = ""
     victims: tuple[WorkloadKey, ...] = ()
     not_tried: tuple[str, ...] = ()
+    searched: bool = False
 
 
-def explain(workload: Workload, engine: Engine, *, with_fixes: bool = True) -> Explanation:
+def explain(
+    workload: Workload, engine: Engine, *, with_fixes: bool = True, policy: EvictionPolicy = ANY_EVICTION
+) -> Explanation:
     """
-    The decision for one workload with all its reasons.
+    The decision for one workload with all its reasons. `policy` says which pods a fix may move.
 
     A workload that is placed already is explained as if it were not placed, so it does not conflict with itself.
     """
@@ -79,8 +82,9 @@ def explain(workload: Workload, engine: Engine, *, with_fixes: bool = True) -> E
         ]
         message = "" if decision.placed else fit_error.sentence(decision.verdicts, index)
         target = index.slots.at(decision.slot).name if decision.placed else ""
-        found = find_fixes(workload, engine) if with_fixes and not decision.placed else []
-    return Explanation(workload.key, target, message, targets, found)
+        searched = with_fixes and not decision.placed and bool(targets)
+        found = find_fixes(workload, engine, policy) if searched else []
+    return Explanation(workload.key, target, message, targets, found, searched=searched)
 
 
 def as_seen(
@@ -99,7 +103,14 @@ def as_seen(
         msgspec.structs.replace(verdict, failures=[failure(one) for one in verdict.failures])
         for verdict in explanation.targets
     ]
-    fixes = [Fix(text(fix.change), fix.fits_on) for fix in explanation.fixes]
+    fixes = [
+        Fix(
+            text(fix.change),
+            fix.fits_on,
+            tuple((WorkloadKey(names.name(key, reader)), node) for key, node in fix.moved),
+        )
+        for fix in explanation.fixes
+    ]
     unique = [fix for position, fix in enumerate(fixes) if fix not in fixes[:position]]
     return msgspec.structs.replace(explanation, message=text(explanation.message), targets=targets, fixes=unique)
 

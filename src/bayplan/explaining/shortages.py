@@ -6,6 +6,7 @@ Knows nothing of how the shortage could end.
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from bayplan.engine.filtering import Verdicts
@@ -48,14 +49,28 @@ def counted_requests(workload: Workload, verdicts: Verdicts) -> dict[str, int]:
     }
 
 
-def smallest_shortage(where: Mask, requests: dict[str, int], index: PlacementIndex) -> tuple[str, Amounts]:
-    """The target among these that lacks the least of the requests, and how much it lacks; empty if there is none."""
-    slots = np.flatnonzero(where)
-    if not len(slots):
-        return "", ()
+class Shortage(msgspec.Struct, frozen=True):
+    """
+    The target that lacks the least of what is requested, and how much it lacks; both are empty if there is none.
+
+    `too_small`: no target could hold the requests even if nothing else were there.
+    """
+
+    nearest: str = ""
+    missing: Amounts = ()
+    too_small: bool = False
+
+
+def smallest_shortage(where: Mask, requests: dict[str, int], index: PlacementIndex) -> Shortage:
+    """The smallest shortage of these targets; those that are large enough count first."""
     capacity = index.capacity
     rows = [capacity.row(resource) for resource in requests]
     requested = np.array(list(requests.values()), np.int64)[:, None]
+    is_large_enough: Mask = where & (capacity.allocatable[rows] >= requested).all(axis=0)
+    too_small = not is_large_enough.any()
+    slots = np.flatnonzero(where if too_small else is_large_enough)
+    if not len(slots):
+        return Shortage()
     free = capacity.allocatable[rows][:, slots] - capacity.requested[rows][:, slots]
     short = np.maximum(requested - free, 0)  # (n_resources, n_slots)
     # Fractions of the request make resources comparable; the name breaks ties.
@@ -63,7 +78,7 @@ def smallest_shortage(where: Mask, requests: dict[str, int], index: PlacementInd
     names = {index.slots.at(int(slots[i])).name: int(i) for i in np.flatnonzero(worst == worst.min())}
     nearest, best = min(names.items())
     found = zip(requests, np.take(short, best, axis=1).tolist(), strict=True)
-    return nearest, tuple((resource, amount) for resource, amount in found if amount)
+    return Shortage(nearest, tuple((resource, amount) for resource, amount in found if amount), too_small)
 
 
 def amounts_text(amounts: Amounts) -> str:

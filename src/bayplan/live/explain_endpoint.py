@@ -11,7 +11,7 @@ follower is created by the first request and released after some minutes without
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 from aiohttp import web
@@ -22,8 +22,9 @@ from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping.pods import SpreadContext
+from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.workloads import Workload
-from bayplan.placing import recreating
+from bayplan.placing import evicting, recreating
 from bayplan.queueing import nominations
 from bayplan.rules.placeable import GATED
 from bayplan.rules.profiles import RulesByScheduler
@@ -42,7 +43,8 @@ class ExplainEndpoint:
 
     `find_pod` returns a pod by namespace and name; None if it does not exist. One that has a node is explained as its
     controller would recreate it, with the `spread_context` of that moment. `competing_with` returns the nominated pods
-    that a pod must leave capacity for, with their nodes. `names` says how pods of other namespaces are named.
+    that a pod must leave capacity for, with their nodes. `budgets` limit which pods a fix may move. `names` says how
+    pods of other namespaces are named.
     """
 
     def __init__(
@@ -54,10 +56,11 @@ class ExplainEndpoint:
         competing_with: Callable[[Workload], Nominated],
         *,
         names: PeerNames,
+        budgets: Iterable[DisruptionBudget] = (),
     ) -> None:
         self._index, self._profiles = index, profiles
         self._find_pod, self._spread_context, self._competing_with = find_pod, spread_context, competing_with
-        self._names = names
+        self._names, self._budgets = names, budgets
         self._follower: Follower | None = None
         self._engines: dict[str, Engine] = {}  # over the copy
         self._one_at_a_time = asyncio.Lock()
@@ -82,7 +85,8 @@ class ExplainEndpoint:
             if self._release is not None:
                 self._release.cancel()
             try:
-                text = await asyncio.to_thread(self._explain, workload, self._competing_with(workload))
+                nominated, budgets = self._competing_with(workload), list(self._budgets)
+                text = await asyncio.to_thread(self._explain, workload, nominated, budgets)
             except BaseException:
                 self._follower = None  # it may be left in the middle of a change
                 raise
@@ -94,14 +98,15 @@ class ExplainEndpoint:
         self._follower = None
         self._engines.clear()
 
-    def _explain(self, workload: Workload, nominated: Nominated) -> str:
+    def _explain(self, workload: Workload, nominated: Nominated, budgets: Iterable[DisruptionBudget]) -> str:
         if self._follower is None:
             self._follower = Follower(self._index)
         index = self._follower.catch_up()
         engine = self._engine_of(workload, index)
         placed = index.records.get(workload.key)
         with nominations.with_nominated_pods(nominated, index):
-            found = explanation.explain(workload, engine)
+            policy = evicting.policy(budgets, index, self._spread_context)
+            found = explanation.explain(workload, engine, policy=policy)
             found = explanation.as_seen(found, workload.namespace, self._names, index.records.__contains__)
         if workload.gates:
             message = f"{GATED.text}: {', '.join(workload.gates)}"

@@ -164,6 +164,7 @@ class RunningScheduler:
                     self.state.spread_context.current,
                     self.state.queue.nominations.competing_with,
                     names=PeerNames(self._settings.names_other_namespaces),
+                    budgets=self.state.budgets,
                 )
                 app.router.add_get(explain_endpoint.PATH, serving.on_owner(thread, endpoint.respond))
             port = await stack.enter_async_context(serving.served(thread, app, address.host, address.port))

@@ -88,3 +88,9 @@ def show(resource: str, value: int) -> str:
     if value >= 1024**2 and resource != "pods" and "/" not in resource:
         return f"{value / 1024**2:.1f}Mi"
     return str(value)
+
+
+def exact(resource: str, value: int) -> str:
+    """An amount in the usual notation if that does not round it."""
+    shown = show(resource, value)
+    return shown if amount(resource, shown) == value else str(value)

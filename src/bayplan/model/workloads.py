@@ -15,6 +15,7 @@ from bayplan.model.terms import NO_TERMS, AffinityTerms
 from bayplan.model.volumes import Claim, InlineDisk
 
 WorkloadKey = NewType("WorkloadKey", str)  # namespace/name
+DAEMON_SET = "DaemonSet"
 LEAVING_SUFFIX = "\0leaving"  # ends the name of a copy that is draining from a target
 
 
@@ -167,6 +168,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def key(self) -> WorkloadKey:
         return WorkloadKey(f"{self.namespace}/{self.name}")
+
+
+def belongs_to_node(workload: Workload) -> bool:
+    """Whether the pod is a daemon or a mirror pod: it runs on its node and on no other."""
+    return workload.controller is not None and workload.controller.kind in (DAEMON_SET, "Node")
 
 
 def queue_order(workload: Workload) -> tuple[int, str, str, str]:

@@ -24,6 +24,7 @@ from bayplan.placing.pod_scheduler import OnPreemption, PodScheduler
 
 if TYPE_CHECKING:
     from bayplan.controllers.rollouts import Rollout
+    from bayplan.explaining.fixes import EvictionPolicy
     from bayplan.placing.rollout_history import RolloutResult
     from bayplan.placing.what_if import BlockedEviction
 
@@ -61,6 +62,12 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     draining: tuple[str, ...] = ()
     placed_otherwise: frozenset[WorkloadKey] = frozenset()
     parallel_sets: frozenset[tuple[str, str]] = frozenset()
+
+    def eviction_policy(self) -> EvictionPolicy:
+        """Which pods a fix may move."""
+        from bayplan.placing import evicting  # only an explanation needs it
+
+        return evicting.policy(self.disruption_budgets, self.index, self.spread_context)
 
 
 class ClusterPlacement(msgspec.Struct, frozen=True):

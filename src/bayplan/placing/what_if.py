@@ -24,7 +24,7 @@ from bayplan.mapping.pods import SpreadContext
 from bayplan.model.disruption_budgets import DisruptionBudget
 from bayplan.model.node_selectors import NAME_FIELD
 from bayplan.model.targets import Target
-from bayplan.model.workloads import Workload, WorkloadKey, queue_order
+from bayplan.model.workloads import Workload, WorkloadKey, belongs_to_node, queue_order
 from bayplan.placing import recreating
 from bayplan.placing.place_pods import PodPlacement
 
@@ -97,7 +97,7 @@ def apply(events: NodeEvents, cluster: ClusterToPlace, engine_of: EngineOf) -> N
     cluster.pending = sorted([*cluster.pending, *(one for one, _ in removed.displaced)], key=queue_order)
     cluster.draining = events.drained
     if events.drained:
-        cluster.disruption_budgets = [_with_status(one, index) for one in cluster.disruption_budgets]
+        cluster.disruption_budgets = [with_status(one, index) for one in cluster.disruption_budgets]
 
 
 def _placed(cluster: ClusterToPlace, engine_of: EngineOf) -> frozenset[WorkloadKey]:
@@ -142,7 +142,7 @@ def is_bare(workload: Workload) -> bool:
 
 def has_controller_elsewhere(workload: Workload) -> bool:
     """Whether a controller creates the pod again on another node."""
-    return not is_bare(workload) and not new_nodes.belongs_to_node(workload)
+    return not is_bare(workload) and not belongs_to_node(workload)
 
 
 def waiting_for(
@@ -186,10 +186,10 @@ def drain(cluster: ClusterToPlace, scheduler: PodScheduler) -> list[BlockedEvict
 
 def _stays_with_node(workload: Workload) -> bool:
     """Whether a drain leaves the pod alone: a daemon or a mirror pod."""
-    return is_pinned_to_node(workload) or new_nodes.belongs_to_node(workload)
+    return is_pinned_to_node(workload) or belongs_to_node(workload)
 
 
-def _with_status(budget: DisruptionBudget, index: PlacementIndex) -> DisruptionBudget:
+def with_status(budget: DisruptionBudget, index: PlacementIndex) -> DisruptionBudget:
     """A budget that no controller has counted, counted as one would with every placed pod healthy."""
     if budget.expected or budget.allowed:
         return budget

@@ -6,7 +6,7 @@ Mirrors `filterPodsWithPDBViolation` in kube-scheduler's pkg/scheduler/framework
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -39,6 +39,9 @@ class DisruptionBudgets:
     def __len__(self) -> int:
         return len(self._budgets)
 
+    def __iter__(self) -> Iterator[DisruptionBudget]:
+        return iter(self._budgets.values())
+
     def put(self, budget: DisruptionBudget) -> None:
         """Add or replace a budget."""
         name = (budget.namespace, budget.name)
@@ -70,6 +73,15 @@ class DisruptionBudgets:
         if selecting and selecting[0].allowed < 1:
             return f"PodDisruptionBudget {selecting[0].name} allows no disruption"
         return ""
+
+    def allow(self, workloads: Iterable[Workload]) -> bool:
+        """Whether the eviction API evicts all these pods, one after another."""
+        left = DisruptionBudgets(self)
+        for workload in workloads:
+            if left.forbidding(workload):
+                return False
+            left.charge(workload, 1)
+        return True
 
     def violations(self, groups: NDArray[np.intp], rows: Rows, pod_table: PodTable) -> Mask:
         """

@@ -49,8 +49,8 @@ def find(workload: Workload, engine: Engine, taken: Iterable[str]) -> Reservable
     requests = shortages.counted_requests(workload, verdicts)
     nodes &= could_hold(workload, requests, index)
     nodes[[index.slots.by_name[node] for node in taken if node in index.slots.by_name]] = False
-    nearest, missing = shortages.smallest_shortage(nodes, requests, index)
-    return ReservableNodes(nodes, is_short=True, nearest=nearest, missing=missing)
+    found = shortages.smallest_shortage(nodes, requests, index)
+    return ReservableNodes(nodes, is_short=True, nearest=found.nearest, missing=found.missing)
 
 
 def could_hold(workload: Workload, requests: Mapping[str, int], index: PlacementIndex) -> Mask:

@@ -23,7 +23,7 @@ from bayplan.model.node_selectors import (
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.workloads import Workload
 from bayplan.rules.arguments import Arguments
-from bayplan.rules.remedies import Alternatives, Edit, Remedy, change_needs, label_target
+from bayplan.rules.remedies import Alternatives
 from bayplan.rules.rule import MAX_SCORE, Failure, LiftedBy, Raw, Rule, Scaling
 from bayplan.validating import affinity as affinity_fields
 from bayplan.validating.fields import Cause, Field
@@ -173,19 +173,10 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
     def remedies(
         self, state: NodeAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Alternatives]:
+        from bayplan.rules import node_affinity_remedies  # only explanations need it
+
         del workload
-        target, affinity = index.slots.at(slot), state.affinity
-        found = [
-            [
-                Remedy(f"drop nodeSelector {key}={value}", _without_selector(key)),
-                label_target(slot, key, value, index),
-            ]
-            for key, value in affinity.selector
-            if target.labels.get(key) != value
-        ]
-        if affinity.required is not None and not any(t.matches(target.name, target.labels) for t in affinity.required):
-            found.append([Remedy("drop the required node affinity", _without_required_affinity)])
-        return found
+        return node_affinity_remedies.alternatives(state.affinity, slot, index)
 
 
 def matching(affinity: NodeAffinity, index: PlacementIndex, at: At = ALL) -> Mask:
@@ -269,17 +260,3 @@ def _missing(term: NodeTerm, name: str, labels: dict[str, str]) -> str:
         if not requirement.matches(name):
             return f"{requirement} does not hold: the node is {name}"
     return "an empty term matches no node"
-
-
-def _without_selector(key: str) -> Edit:
-    def edit(workload: Workload, index: PlacementIndex) -> Workload:
-        affinity = workload.needs.node_affinity
-        left = tuple(pair for pair in affinity.selector if pair[0] != key)
-        return change_needs(node_affinity=msgspec.structs.replace(affinity, selector=left))(workload, index)
-
-    return edit
-
-
-def _without_required_affinity(workload: Workload, index: PlacementIndex) -> Workload:
-    affinity = workload.needs.node_affinity
-    return change_needs(node_affinity=msgspec.structs.replace(affinity, required=None))(workload, index)

@@ -10,7 +10,7 @@ from bayplan.indexing.slots import At
 from bayplan.model.kubernetes_versions import V1_37
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.remedies import Alternatives, Remedy
+from bayplan.rules.remedies import Alternatives, Manifest, Remedy, child, on_workload
 from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 OTHER_NODE = Reason("node-name", "node(s) didn't match the requested node name", StatusCode.UNRESOLVABLE)
@@ -60,4 +60,7 @@ class NodeName(PartRule[str]):
             del index
             return msgspec.structs.replace(workload, requested_target="")
 
-        return [[Remedy(f"drop spec.nodeName {state}", edit)]]
+        def revise(pod: Manifest, _: Manifest) -> None:
+            child(pod, "spec").pop("nodeName", None)
+
+        return [[Remedy(f"drop spec.nodeName {state}", edit, revisions=on_workload(revise))]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 
 from bayplan.indexing.journal import Change
@@ -10,7 +12,7 @@ from bayplan.indexing.slots import At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import HostPort, Workload
 from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, Preemptor
-from bayplan.rules.remedies import Alternatives, Remedy, change_needs, move_pods
+from bayplan.rules.remedies import Alternatives, Manifest, Remedy, change_needs, child, move_pods, on_workload
 from bayplan.rules.rule import Failure, LiftedBy, PartRule, Touched
 
 TAKEN = Reason("node-ports", "node(s) didn't have free ports for the requested pod ports", StatusCode.UNSCHEDULABLE)
@@ -64,15 +66,18 @@ class NodePorts(PartRule[Ports]):
         return failures
 
     def remedies(self, state: Ports, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
-        del workload
-        requested = {(port.protocol, port.port) for port in state}
-        holders = tuple(
-            key
-            for key in index.workloads_on(slot)
-            if requested & {(port.protocol, port.port) for port in index.records[key].workload.needs.host_ports}
-        )
-        ports = ", ".join(str(port.port) for port in state)
-        return [[Remedy(f"drop host port {ports}", change_needs(host_ports=())), *move_pods(holders)]]
+        held = {key: index.records[key].workload.needs.host_ports for key in index.workloads_on(slot)}
+        conflicts = [(port, key) for port in state for key, ports in held.items() if _is_taken(port, ports)]
+        taken, holders = {port: None for port, _ in conflicts}, {key for _, key in conflicts}
+        kept = tuple(port for port in workload.needs.host_ports if port not in taken)
+
+        def revise(pod: Manifest, _: Manifest) -> None:
+            _without_host_ports(child(pod, "spec"), taken)
+
+        noun = "port" if len(taken) == 1 else "ports"
+        text = f"drop host {noun} {', '.join(str(port.port) for port in taken)}"
+        drop = Remedy(text, change_needs(host_ports=kept), revisions=on_workload(revise))
+        return [[drop, *move_pods(sorted(holders), workload, index)]]
 
     def eviction_effect(self, state: Ports, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         assert codes is not None, "this rule always has codes"
@@ -124,3 +129,21 @@ def ports_conflict(one: HostPort, other: HostPort) -> bool:
     if (one.protocol, one.port) != (other.protocol, other.port):
         return False
     return one.ip == other.ip or ANY_ADDRESS in (one.ip, other.ip)
+
+
+def _is_taken(port: HostPort, held: Ports) -> bool:
+    return any(ports_conflict(port, other) for other in held)
+
+
+def _without_host_ports(spec: Manifest, dropped: Container[HostPort]) -> None:
+    """Drop host ports from a pod; on the network of the host every port is one."""
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        kept = []
+        for port in container.get("ports") or ():
+            number = port.get("hostPort") or (port.get("containerPort") if spec.get("hostNetwork") else 0)
+            if HostPort(port.get("protocol") or "TCP", number or 0, port.get("hostIP") or ANY_ADDRESS) not in dropped:
+                kept.append(port)
+            elif not spec.get("hostNetwork"):
+                kept.append({name: value for name, value in port.items() if name not in ("hostPort", "hostIP")})
+        if kept != (container.get("ports") or []):
+            container["ports"] = kept

@@ -9,7 +9,7 @@ from bayplan.indexing.slots import TAINTS, At
 from bayplan.model.labels import UNSCHEDULABLE_TAINT
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_target
+from bayplan.rules.remedies import NODE, Alternatives, Manifest, Remedy, Revision, change_target, child
 from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 CORDONED = Reason("node-unschedulable", "node(s) were unschedulable", StatusCode.UNRESOLVABLE)
@@ -49,4 +49,10 @@ class NodeUnschedulable(PartRule[str]):
 
     def remedies(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
         del state, workload
-        return [[Remedy(f"uncordon {index.slots.at(slot).name}", change_target(slot, unschedulable=False), NODE)]]
+        name = index.slots.at(slot).name
+
+        def revise(node: Manifest, _: Manifest) -> None:
+            child(node, "spec").pop("unschedulable", None)
+
+        edit = change_target(slot, unschedulable=False)
+        return [[Remedy(f"uncordon {name}", edit, NODE, (Revision(revise, node=name),))]]

@@ -22,7 +22,7 @@ from bayplan.model.reasons import Codes, DocumentedReason, Reason, Scores, Statu
 from bayplan.model.workloads import Requests, Workload
 from bayplan.rules.arguments import Arguments
 from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, FixedConstraint, Preemptor
-from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_needs
+from bayplan.rules.remedies import Alternatives
 from bayplan.rules.rule import MAX_SCORE, Failure, LiftedBy, Rule
 from bayplan.validating import names
 from bayplan.validating.fields import Cause, Field
@@ -275,11 +275,16 @@ class ResourcesFit(Rule[Requests, ResourcesFitState]):
     def remedies(
         self, state: ResourcesFitState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Alternatives]:
-        del workload
+        from bayplan.rules import resource_remedies  # only explanations need it
+
         requested = {PODS: 1, **dict(state.amounts)}
-        code = int(self.reject(state, index, np.array([slot]))[0])
-        short = self._shortages(state, code)
-        return [_remedies_for_shortage(resource, requested[resource], slot, index) for resource, _ in short]
+        code, capacity = int(self.reject(state, index, np.array([slot]))[0]), index.capacity
+        short = [
+            one
+            for one, _ in self._shortages(state, code)
+            if requested[one] > capacity.allocatable[capacity.row(one), slot] - capacity.requested_of(one, slot)
+        ]
+        return resource_remedies.alternatives(requested, short, workload, slot, index)
 
     def eviction_effect(self, state: ResourcesFitState, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         del codes
@@ -431,29 +436,3 @@ def _read_strategy(written: Mapping[str, Any]) -> ScoringStrategy:
         weights or ScoringStrategy().resources,
         tuple((point.get("utilization") or 0, (point.get("score") or 0) * scale) for point in shape),
     )
-
-
-def _remedies_for_shortage(resource: str, requested: int, slot: int, index: PlacementIndex) -> Alternatives:
-    row, name = index.capacity.row(resource), index.slots.at(slot).name
-    left = int(index.capacity.allocatable[row, slot]) - index.capacity.requested_of(resource, slot)
-    free, missing = max(left, 0), requested - left
-    amount = quantities.show(resource, missing)
-    what = "a place for one more pod" if resource == PODS and missing == 1 else f"{amount} {resource}"
-
-    def grow(workload: Workload, index: PlacementIndex) -> Workload:
-        here = index.slots.at(slot)
-        offered = dict(here.allocatable)
-        offered[resource] = offered.get(resource, 0) + missing
-        index.update_target(msgspec.structs.replace(here, allocatable=tuple(offered.items())))
-        return workload
-
-    def request_less(workload: Workload, index: PlacementIndex) -> Workload:
-        requests = workload.needs.requests
-        amounts = tuple((r, free if r == resource else a) for r, a in requests.amounts)
-        return change_needs(requests=msgspec.structs.replace(requests, amounts=amounts))(workload, index)
-
-    remedies = [Remedy(f"free {what} on {name}", grow, NODE)]
-    if resource != PODS and free > 0:
-        before, after = quantities.show(resource, requested), quantities.show(resource, free)
-        remedies.insert(0, Remedy(f"request {after} {resource} instead of {before}", request_less))
-    return remedies

@@ -13,7 +13,17 @@ from bayplan.model.labels import HARD_EFFECTS, PREFER_NO_SCHEDULE, Taint, Tolera
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload
-from bayplan.rules.remedies import NODE, Alternatives, Remedy, change_needs
+from bayplan.rules.remedies import (
+    NODE,
+    Alternatives,
+    Manifest,
+    Remedy,
+    Revision,
+    change_needs,
+    child,
+    items,
+    on_workload,
+)
 from bayplan.rules.rule import MAX_SCORE, Failure, LiftedBy, PartRule, Raw, Scaling
 
 UNTOLERATED = Reason("taint", "node(s) had untolerated taint(s)", StatusCode.UNRESOLVABLE)
@@ -95,20 +105,35 @@ def _untolerated(taints: tuple[Taint, ...], tolerations: Tolerations) -> Iterato
 
 
 def _remedies_for(taint: Taint, slot: int, target: Target) -> Alternatives:
-    toleration = Toleration(taint.key, "Equal", taint.value, taint.effect)
+    """Tolerating the taint, or removing it; neither lasts or helps where a condition of the node sets it."""
+    if taint.key in CONDITION_TAINTS:
+        return []
+    toleration = Toleration(taint.key, "Equal" if taint.value else "Exists", taint.value, taint.effect)
 
     def tolerate(workload: Workload, index: PlacementIndex) -> Workload:
         return change_needs(tolerations=(*workload.needs.tolerations, toleration))(workload, index)
+
+    def revise_pod(pod: Manifest, _: Manifest) -> None:
+        written = {"key": taint.key, "operator": toleration.operator, "value": taint.value, "effect": taint.effect}
+        items(child(pod, "spec"), "tolerations").append({name: text for name, text in written.items() if text})
 
     def remove(workload: Workload, index: PlacementIndex) -> Workload:
         here = index.slots.at(slot)
         index.update_target(msgspec.structs.replace(here, taints=tuple(t for t in here.taints if t != taint)))
         return workload
 
+    def revise_node(node: Manifest, _: Manifest) -> None:
+        spec = child(node, "spec")
+        spec["taints"] = [one for one in spec.get("taints") or () if _written_taint(one) != taint]
+
     return [
-        Remedy(f"tolerate {taint}", tolerate),
-        Remedy(f"remove taint {taint} from {target.name}", remove, NODE),
+        Remedy(f"tolerate {taint}", tolerate, revisions=on_workload(revise_pod)),
+        Remedy(f"remove taint {taint} from {target.name}", remove, NODE, (Revision(revise_node, node=target.name),)),
     ]
+
+
+def _written_taint(one: Manifest) -> Taint:
+    return Taint(one.get("key") or "", one.get("value") or "", one.get("effect") or "")
 
 
 def first_untolerated(taints: tuple[Taint, ...], tolerations: Tolerations) -> Taint | None:

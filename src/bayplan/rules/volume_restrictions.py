@@ -81,10 +81,9 @@ class VolumeRestrictions(ClaimRule):
 
     def remedies(self, state: ClaimPart, workload: Workload, slot: int, index: PlacementIndex) -> list[Alternatives]:
         """A ReadWriteOncePod claim, and a disk on its node, is free once its pod has been moved."""
-        del workload
         users = {key for claim in state.named().claims() for key in index.claim_users.users(claim)}
         users |= {key for key, slots in _disk_conflicts(state, index) if slot in slots}
-        return [move_pods(tuple(sorted(users)))]
+        return [move_pods(sorted(users), workload, index)]
 
     def eviction_effect(self, state: ClaimPart, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
         if state.names.disks:

@@ -7,7 +7,9 @@ The pages are read by the same code as dumps, so a cluster and its dump give the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -19,7 +21,7 @@ from bayplan.kube_api.listing import METADATA_LIST
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.reading.documents import Source
 from bayplan.wire import kinds
-from bayplan.wire.kinds import Trait
+from bayplan.wire.kinds import ApiKind, Trait
 
 PAGE_SIZE = 500
 MAX_PAGED_LIST_ATTEMPTS = 4
@@ -99,6 +101,26 @@ class ObjectToFetch(msgspec.Struct, frozen=True):
     resource: Resource
     namespace: str
     name: str
+
+
+@contextlib.contextmanager
+def object_lookup(connection: Connection) -> Iterator[Callable[[ApiKind, str, str], dict[str, Any] | None]]:
+    """A function that fetches one object by kind, namespace and name: None if it may not be read or does not exist."""
+    with asyncio.Runner() as runner:
+        runner.run(connection.__aenter__())
+
+        def get(row: ApiKind, namespace: str, name: str) -> dict[str, Any] | None:
+            path = resources.resource_of(row).path(namespace, name)
+            try:
+                found: dict[str, Any] = msgspec.json.decode(runner.run(connection.get(path)))
+            except (ForbiddenError, NotFoundError):
+                return None
+            return {"apiVersion": row.api_version, "kind": row.kind, **found}
+
+        try:
+            yield get
+        finally:
+            runner.run(connection.__aexit__(None, None, None))
 
 
 class ClusterFetcher:

@@ -12,7 +12,11 @@ from typing import Any
 
 import msgspec
 
+from bayplan.explaining import patches
 from bayplan.explaining.explanation import CLUSTER, Explanation, TargetVerdict
+from bayplan.explaining.fixes import Fix
+from bayplan.explaining.patches import ManifestSource
+from bayplan.model.workloads import WorkloadKey
 from bayplan.rules.rule import Failure
 from bayplan.writing import tables, versioned
 
@@ -20,6 +24,7 @@ MAX_UNGROUPED_TARGETS = 20  # if more targets are rejected, they are grouped by 
 MAX_GROUPS_OF_A_REASON = 6  # if there are more, only the first target is shown for all of them
 MAX_FEASIBLE_SHOWN = 10
 MAX_NAMES_SHOWN = 5
+NO_FIX = "No change of the pod, of other pods or of nodes was found that makes it fit."
 _INDENT = "  "
 _UNLIMITED_REPLICAS = 2**31 - 1
 
@@ -45,14 +50,22 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False, wi
         _rejected([v for v in explanation.targets if not v.fits], every=every, noun=explanation.noun, width=width),
     ]
     lines = [line for block in blocks for line in block]
-    if explanation.fixes:
-        lines += ["", "What would make it fit:"]
-        lines += [
-            f"{_INDENT}- {fix.change}: fits on {tables.listed(fix.fits_on, MAX_NAMES_SHOWN)}"
-            for fix in explanation.fixes
-        ]
+    lines += _fixes(explanation)
     printed = (tables.printable(line) for line in lines)
     return "".join(f"{line}\n" for one in printed for line in _wrapped(one, width))
+
+
+def _fixes(explanation: Explanation) -> Iterator[str]:
+    """The changes that would help, or that none was found."""
+    if explanation.fixes:
+        yield from ("", "What would make it fit:")
+    elif explanation.searched:
+        yield from ("", NO_FIX)
+    for number, fix in enumerate(explanation.fixes, 1):
+        mark = "-" if explanation.noun == CLUSTER else f"{number}."
+        moved = ", ".join(f"{key} on {node}" for key, node in fix.moved)
+        then = f" (then {moved})" if moved else ""
+        yield f"{_INDENT}{mark} {fix.change}: fits on {tables.listed(fix.fits_on, MAX_NAMES_SHOWN)}{then}"
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:
@@ -210,22 +223,33 @@ def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:
         yield f"peers: {tables.listed(failure.peers, None if every else MAX_NAMES_SHOWN)}"
 
 
-def document(explanation: Explanation, *, current: str = "") -> dict[str, Any]:
-    """The explanation as a versioned document; `current` is where the workload runs."""
-    return versioned.document("Explanation", {**content(explanation), "current": current})
+def document(explanation: Explanation, *, current: str = "", source: ManifestSource | None = None) -> dict[str, Any]:
+    """The explanation as a versioned document; `current` is where the workload runs. With patches from a `source`."""
+    return versioned.document("Explanation", {**content(explanation, source), "current": current})
 
 
-def content(explanation: Explanation) -> dict[str, Any]:
+def content(explanation: Explanation, source: ManifestSource | None = None) -> dict[str, Any]:
     """The explanation without version and kind, as a part of another document."""
     return {
         "workload": explanation.workload,
         "target": explanation.target,
         "message": explanation.message,
         "verdicts": {verdict.name: _verdict(verdict) for verdict in explanation.targets},
-        "fixes": [{"change": fix.change, "fitsOn": list(fix.fits_on)} for fix in explanation.fixes],
+        "fixes": [_fix(fix, explanation.workload, source) for fix in explanation.fixes],
         **_groups(explanation),
         **_preemption(explanation),
     }
+
+
+def _fix(fix: Fix, workload: WorkloadKey, source: ManifestSource | None) -> dict[str, Any]:
+    """One fix; its patches are null if a manifest is not known."""
+    found: dict[str, Any] = {"change": fix.change, "fitsOn": list(fix.fits_on)}
+    if fix.moved:
+        found["moved"] = [{"pod": key, "fitsOn": node} for key, node in fix.moved]
+    if source is not None and fix.revisions is not None:
+        known = patches.of_fix(fix.revisions, workload, source)
+        found["patches"] = known and [{"object": one.object, "patch": one.patch} for one in known]
+    return found
 
 
 def _preemption(explanation: Explanation) -> dict[str, Any]:

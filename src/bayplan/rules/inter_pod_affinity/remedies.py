@@ -17,7 +17,18 @@ from bayplan.rules.inter_pod_affinity.state import (
     meets_affinity,
     rejected_by_existing,
 )
-from bayplan.rules.remedies import OTHERS, Alternatives, Edit, Remedy, change_needs, label_target, move_pods
+from bayplan.rules.remedies import (
+    OTHERS,
+    Alternatives,
+    Edit,
+    Manifest,
+    Remedy,
+    Revision,
+    change_needs,
+    label_target,
+    move_pods,
+    on_workload,
+)
 
 
 def alternatives(
@@ -29,24 +40,34 @@ def alternatives(
         if not meets_affinity(required, at, first=first)[0]:
             # Where one pod must match all terms, dropping another term may help.
             terms = (required.use.source,) if required.term == required.use.term else workload.needs.affinity.required
-            found.append([*_drop_terms(terms), *_label_for(required.reach, slot, index)])
+            found.append([*_prefer_terms(terms), *_label_for(required.reach, slot, index)])
     for own in state.required_anti_affinity:
         if own.reach.exceeds(own.use.limit, at)[0]:
             peers = index.peer_index.peers(own.use.term, own.reach.slots_sharing_domains(slot).tolist())
-            found.append([*_drop_terms((own.use.source,)), *_raise_limit(own, len(peers)), *move_pods(peers)])
+            loosened = [*_raise_limit(own, len(peers)), *_prefer_terms((own.use.source,))]
+            found.append([*loosened, *move_pods(peers, workload, index)])
     for existing in state.existing_anti_affinity:
         if rejected_by_existing(existing, at)[0]:
             rule = existing.rule
             owners = index.peer_index.owners(rule, rule.reach.slots_sharing_domains(slot).tolist())
-            found.append([*move_pods(owners), _drop_term_of_others(owners, rule.source)])
+            found.append([*move_pods(owners, workload, index), _prefer_term_of_others(owners, rule.source)])
     return found
 
 
-def _drop_terms(terms: tuple[PodTerm, ...]) -> Alternatives:
+def _prefer_terms(terms: tuple[PodTerm, ...]) -> Alternatives:
     if len(terms) == 1:
-        return [Remedy(f"drop {terms[0].path} ({show_term(terms[0])})", _without_terms(terms))]
-    one_by_one = [Remedy(f"drop {term.path} ({show_term(term)})", _without_terms((term,))) for term in terms]
-    return [*one_by_one, Remedy("drop all required pod affinity", _without_terms(terms))]
+        return [_prefer(terms, f"make {terms[0].path} ({show_term(terms[0])}) preferred")]
+    one_by_one = [_prefer((term,), f"make {term.path} ({show_term(term)}) preferred") for term in terms]
+    return [*one_by_one, _prefer(terms, "make all required pod affinity preferred")]
+
+
+def _prefer(terms: tuple[PodTerm, ...], text: str) -> Remedy:
+    def revise(pod: Manifest, original: Manifest) -> None:
+        from bayplan.rules.inter_pod_affinity import term_manifests  # it parses YAML
+
+        term_manifests.make_preferred(pod, original, [term.path for term in terms])
+
+    return Remedy(text, _without_terms(terms), revisions=on_workload(revise))
 
 
 def _raise_limit(own: CountedTerm, n_peers: int) -> Alternatives:
@@ -60,10 +81,18 @@ def _raise_limit(own: CountedTerm, n_peers: int) -> Alternatives:
         terms = tuple(raised if t == term else t for t in affinity.anti_required)
         return change_needs(affinity=msgspec.structs.replace(affinity, anti_required=terms))(workload, index)
 
-    return [Remedy(f"raise the limit of {term.path} from {term.limit} to {n_peers}", edit)]
+    def revise(pod: Manifest, original: Manifest) -> None:
+        from bayplan.rules.inter_pod_affinity import term_manifests  # it parses YAML
+
+        term_manifests.set_limit(pod, original, term.path, n_peers)
+
+    text = f"raise the limit of {term.path} from {term.limit} to {n_peers}"
+    return [Remedy(text, edit, revisions=on_workload(revise), family=f"limit of {term.path}", size=n_peers)]
 
 
 def _without_terms(terms: tuple[PodTerm, ...]) -> Edit:
+    """What the filters see of terms that become preferred: nothing."""
+
     def edit(workload: Workload, index: PlacementIndex) -> Workload:
         affinity = workload.needs.affinity
         required = tuple(t for t in affinity.required if t not in terms)
@@ -85,8 +114,8 @@ def _label_for(reach: Reach, slot: int, index: PlacementIndex) -> Alternatives:
     return [label_target(slot, column.key, value, index)]
 
 
-def _drop_term_of_others(owners: tuple[WorkloadKey, ...], term: PodTerm) -> Remedy:
-    """Dropping the anti-affinity term that selects the pod from its owners."""
+def _prefer_term_of_others(owners: tuple[WorkloadKey, ...], term: PodTerm) -> Remedy:
+    """Making the anti-affinity term that selects the pod a preferred one of its owners."""
 
     def edit(workload: Workload, index: PlacementIndex) -> Workload:
         for key in owners:
@@ -97,8 +126,17 @@ def _drop_term_of_others(owners: tuple[WorkloadKey, ...], term: PodTerm) -> Reme
             index.replace(msgspec.structs.replace(owner, needs=needs))
         return workload
 
+    def revise(pod: Manifest, original: Manifest) -> None:
+        from bayplan.rules.inter_pod_affinity import term_manifests  # it parses YAML
+
+        # Equal terms may be written in other places, and the same term in several.
+        labels = (original.get("metadata") or {}).get("labels") or {}
+        paths = term_manifests.paths_of(original, lambda one: _same(one, term), labels)
+        term_manifests.make_preferred(pod, original, paths)
+
     names = " and ".join(owners) if len(owners) <= 3 else f"{len(owners)} pods such as {owners[0]}"
-    return Remedy(f"drop the required anti-affinity to {show_term(term)} from {names}", edit, OTHERS)
+    text = f"make the required anti-affinity to {show_term(term)} of {names} preferred"
+    return Remedy(text, edit, OTHERS, tuple(Revision(revise, pod=key) for key in owners))
 
 
 def _same(one: PodTerm, other: PodTerm) -> bool:

@@ -22,7 +22,7 @@ from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores,
 from bayplan.model.terms import HOSTNAME, TARGET
 from bayplan.model.workloads import SpreadConstraint, Workload
 from bayplan.rules.evictions import EvictionEffect, Preemptor
-from bayplan.rules.remedies import Alternatives, Edit, Remedy, change_needs, label_target
+from bayplan.rules.remedies import Alternatives, Manifest, Remedy, change_needs, child, items, label_target, on_workload
 from bayplan.rules.rule import (
     MAX_REMEMBERED_CLASSES,
     MAX_SCORE,
@@ -52,6 +52,9 @@ LABEL_MISSING = Reason(
     "node(s) didn't match pod topology spread constraints (missing required label)",
     StatusCode.UNRESOLVABLE,
 )
+
+
+_ACTIONS = {True: "DoNotSchedule", False: "ScheduleAnyway"}
 
 
 class TopologySpread(Rule[SpreadPart, SpreadState]):
@@ -262,19 +265,19 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
         found = []
         for counted in state.hard:
             constraint, column = counted.constraint, counted.column
-            drop = Remedy(
-                f"drop the spread constraint on {constraint.topology_key}", _replace_constraint(constraint, None)
-            )
+            soft_twin = any(c.constraint.topology_key == constraint.topology_key for c in state.soft)
+            # No API server admits two constraints of one key and one action.
+            softened = None if soft_twin else msgspec.structs.replace(constraint, hard=False)
+            soft = _loosened(constraint, softened)
             if not column.domains(slot):
                 values = sorted(map(str, column.by_value))
-                found.append([drop, *(label_target(slot, column.key, value, index) for value in values[:1])])
+                found.append([soft, *(label_target(slot, column.key, value, index) for value in values[:1])])
                 continue
             counts = counted.count_by_domain()
             skew = int(counts[column.domains(slot)[0]]) + counted.self_matching - counted.global_minimum(counts)
             if skew > constraint.max_skew:
                 wider = msgspec.structs.replace(constraint, max_skew=skew)
-                text = f"raise maxSkew on {constraint.topology_key} from {constraint.max_skew} to {skew}"
-                found.append([Remedy(text, _replace_constraint(constraint, wider)), drop])
+                found.append([_loosened(constraint, wider), soft])
         return found
 
     def eviction_effect(self, state: SpreadState, codes: Codes | None, preemptor: Preemptor) -> EvictionEffect:
@@ -282,11 +285,30 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
         return preemption.eviction_effect(state, preemptor.index)
 
 
-def _replace_constraint(old: SpreadConstraint, new: SpreadConstraint | None) -> Edit:
+def _loosened(old: SpreadConstraint, new: SpreadConstraint | None) -> Remedy:
+    """A higher maxSkew, a soft constraint in place of a hard one, or none."""
+    key, written = old.topology_key, (old.topology_key, _ACTIONS[True])
+
     def edit(workload: Workload, index: PlacementIndex) -> Workload:
         spread = workload.needs.spread
-        kept = tuple(new if c == old else c for c in spread.constraints)
-        constraints = tuple(c for c in kept if c is not None)
+        constraints = tuple(one for c in spread.constraints if (one := new if c == old else c) is not None)
         return change_needs(spread=msgspec.structs.replace(spread, constraints=constraints))(workload, index)
 
-    return edit
+    def revise(pod: Manifest, _: Manifest) -> None:
+        constraints = items(child(pod, "spec"), "topologySpreadConstraints")
+        for one in [one for one in constraints if (one.get("topologyKey"), one.get("whenUnsatisfiable")) == written]:
+            if new is None:
+                constraints.remove(one)
+                continue
+            one["whenUnsatisfiable"], one["maxSkew"] = _ACTIONS[new.hard], new.max_skew
+            if not new.hard:
+                one.pop("minDomains", None)  # valid in hard constraints only
+
+    if new is None:
+        text = f"drop the spread constraint on {key}"
+    elif new.hard:
+        text = f"raise maxSkew on {key} from {old.max_skew} to {new.max_skew}"
+    else:
+        text = f"make the spread constraint on {key} soft (whenUnsatisfiable: ScheduleAnyway)"
+    size = new.max_skew - old.max_skew if new is not None and new.hard else 2**31
+    return Remedy(text, edit, revisions=on_workload(revise), family=f"spread {key}", size=size)

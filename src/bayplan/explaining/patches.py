@@ -1,0 +1,111 @@
+"""
+The changes of manifests that apply a fix: one JSON Patch for each object, and the object as it is then.
+
+A pod that a controller creates is changed in the template of the controller. Knows nothing of files: where manifests
+come from is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+
+from bayplan.explaining import json_patch
+from bayplan.explaining.json_patch import Operation
+from bayplan.model.workloads import WorkloadKey
+from bayplan.rules.remedies import Manifest, Revision
+
+
+class ManifestToRevise(msgspec.Struct, frozen=True):
+    """An object as it is written; `pod_path` leads to the pod or the pod template in it, and is empty for a pod."""
+
+    content: Manifest
+    pod_path: tuple[str, ...] = ()
+
+
+FindPod = Callable[[WorkloadKey, bool], ManifestToRevise | None]  # a pod; True: the controller that creates it instead
+FindNode = Callable[[str], Manifest | None]
+
+
+class ObjectPatch(msgspec.Struct, frozen=True):
+    """A JSON Patch on one object; `after` is the object then, None if it is deleted."""
+
+    object: dict[str, str]
+    patch: list[Operation]
+    after: Manifest | None
+
+
+class ManifestSource(msgspec.Struct, frozen=True):
+    """Finds the manifests of pods, of the controllers that create them, and of nodes; None for what is not known."""
+
+    pod: FindPod
+    node: FindNode
+
+
+def of_fix(
+    revisions: Iterable[Revision] | None, workload: WorkloadKey, source: ManifestSource
+) -> list[ObjectPatch] | None:
+    """The patches that apply a fix, one for each object; None if a manifest is not known."""
+    if revisions is None:
+        return None
+    found: dict[tuple[str, ...], _Revised] = {}
+    for revision in revisions:
+        one = _subject_of(revision, workload, source)
+        if one is None:
+            return None
+        one = found.setdefault(tuple(_reference(one.after or one.before).values()), one)
+        one.apply(revision)
+    return [one.patch() for one in found.values()]
+
+
+class _Revised(msgspec.Struct):
+    """One object before, and as it is after the revisions so far; `created`: it does not exist before."""
+
+    before: Manifest
+    after: Manifest | None
+    pod_path: tuple[str, ...] = ()
+    created: bool = False
+    done: set[tuple[int, str | None]] = set()
+
+    def apply(self, revision: Revision) -> None:
+        """Apply one revision; the pods of one controller share its template, which is revised once."""
+        if revision.revise is None:
+            self.after = None
+        elif self.after is not None and (id(revision.revise), None) not in self.done:
+            self.done.add((id(revision.revise), None))
+            revision.revise(_at(self.after, self.pod_path), _at(self.before, self.pod_path))
+
+    def patch(self) -> ObjectPatch:
+        before = None if self.created else self.before
+        patch = json_patch.difference(before, self.after)
+        return ObjectPatch(_reference(self.after or self.before), patch, self.after)
+
+
+def _subject_of(revision: Revision, workload: WorkloadKey, source: ManifestSource) -> _Revised | None:
+    if revision.node:
+        node = source.node(revision.like or revision.node)
+        if node is None:
+            return None
+        after = deepcopy(node)
+        if revision.like:
+            after["metadata"]["name"] = revision.node
+        return _Revised(node, after, created=bool(revision.like))
+    # A pod that is moved is deleted itself: its controller creates it again.
+    found = source.pod(revision.pod or workload, revision.revise is not None)
+    return None if found is None else _Revised(found.content, deepcopy(found.content), found.pod_path)
+
+
+def _at(manifest: Manifest, path: Iterable[str]) -> Any:
+    for step in path:
+        manifest = manifest.setdefault(step, {})
+    return manifest
+
+
+def _reference(manifest: Manifest) -> dict[str, str]:
+    metadata = manifest.get("metadata") or {}
+    found = {name: manifest.get(name) for name in ("apiVersion", "kind")}
+    found |= {name: metadata.get(name) for name in ("namespace", "name")}
+    return {name: str(text) for name, text in found.items() if text}

@@ -1,0 +1,95 @@
+"""
+Objects of the input as they are written, found by name once an answer is about them.
+
+Files are read again for it, because most objects are reduced as they are read. Does not know what is changed in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import BinaryIO
+
+from bayplan.controllers.desired_state import ObjectKey
+from bayplan.errors import Fault
+from bayplan.explaining.patches import ManifestSource, ManifestToRevise
+from bayplan.model.workloads import WorkloadKey
+from bayplan.reading import files
+from bayplan.reading.documents import Document, JsonObject
+from bayplan.wire import kinds
+from bayplan.wire.kinds import ApiKind
+
+Lookup = Callable[[ApiKind, str, str], JsonObject | None]  # by kind, namespace and name
+_PODS, _NODES = kinds.named("Pod"), kinds.named("Node")
+
+
+def in_files(
+    paths: Iterable[str],
+    wanted: Collection[tuple[str, str]],
+    *,
+    recursive: bool = False,
+    namespace: str = "default",
+    stdin: BinaryIO,
+) -> Lookup:
+    """Finds the `wanted` pods and nodes, by namespace and name, and all controllers, in files; the first one counts."""
+    found: dict[ObjectKey, JsonObject] = {}
+    for path in files.find_files(paths, recursive=recursive).files:
+        source = files.open_source(path, stdin)
+        for item in () if isinstance(source, Fault) else files.documents_of(source):
+            if isinstance(item, Document) and (row := _wanted(item, wanted, namespace)) is not None:
+                place = "" if row.cluster_wide else item.namespace or namespace
+                found.setdefault(ObjectKey(row.kind, place, item.name), item.plain())
+    return lambda row, place, name: found.get(ObjectKey(row.kind, place, name))
+
+
+def _wanted(item: Document, wanted: Collection[tuple[str, str]], namespace: str) -> ApiKind | None:
+    row = kinds.handling_of(item.api_version, item.kind).row
+    if row is None or (row not in (_PODS, _NODES) and not row.pod_path):
+        return None
+    place = "" if row.cluster_wide else item.namespace or namespace
+    return row if row.pod_path or (place, item.name) in wanted else None
+
+
+def source_from(lookup: Lookup, made_for: Mapping[WorkloadKey, ObjectKey]) -> ManifestSource:
+    """
+    The manifests that a fix changes: of a pod that a controller creates, that of the outermost controller known.
+
+    `made_for` leads from pods that do not exist yet to the objects that they are created for.
+    """
+
+    def pod(key: WorkloadKey, of_controller: bool) -> ManifestToRevise | None:
+        namespace, _, name = key.partition("/")
+        maker = made_for.get(key)
+        if maker is not None:
+            return _with_path(kinds.named(maker.kind), lookup(kinds.named(maker.kind), maker.namespace, maker.name))
+        written = lookup(_PODS, namespace, name)
+        if written is None or not of_controller:
+            return None if written is None else ManifestToRevise(written)
+        return _controller(written, namespace, lookup) or ManifestToRevise(written)
+
+    return ManifestSource(pod, lambda name: lookup(_NODES, "", name))
+
+
+def _with_path(row: ApiKind, written: JsonObject | None) -> ManifestToRevise | None:
+    return None if written is None else ManifestToRevise(written, row.pod_path or ())
+
+
+def _controller(written: JsonObject, namespace: str, lookup: Lookup) -> ManifestToRevise | None:
+    """The controller of a controller … of a pod, as far as they are known; None without one."""
+    found, seen = None, set[tuple[str, str]]()
+    while (reference := _owner(written)) is not None and reference not in seen:
+        seen.add(reference)
+        row = next((one for one in kinds.KINDS.values() if one.kind == reference[0] and one.pod_path), None)
+        owner = None if row is None else lookup(row, namespace, reference[1])
+        if row is None or owner is None:
+            break
+        found, written = ManifestToRevise(owner, row.pod_path or ()), owner
+    return found
+
+
+def _owner(written: JsonObject) -> tuple[str, str] | None:
+    metadata = written.get("metadata")
+    owners = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
+    for one in owners if isinstance(owners, list) else ():
+        if isinstance(one, dict) and one.get("controller"):
+            return str(one.get("kind")), str(one.get("name"))
+    return None
