@@ -25,6 +25,8 @@ KINDS = {
     "ResourceBinding": "work.v1alpha2",
     "ClusterResourceBinding": "work.v1alpha2",
     "WorkloadRebalancer": "apps.v1alpha1",
+    "ResourceInterpreterCustomization": "config.v1alpha1",
+    "ResourceInterpreterWebhookConfiguration": "config.v1alpha1",
 }
 _OURS = re.compile(r"com\.github\.karmada-io\.karmada\.pkg\.apis\.(\w+)\.(\w+)\.(\w+)")
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bayplan.controllers import binding_detector, resource_interpreter
+from bayplan.controllers import binding_detector, replica_requirements, resource_interpreter
 from bayplan.controllers.policy_index import PolicyIndex
 from bayplan.wire.controllers import Controller
 from bayplan.wire.meta import ObjectMeta
@@ -34,9 +34,9 @@ def test_replicas_of_a_job(spec, replicas):
 
 @pytest.mark.parametrize("spec, requests", [
     ({"containers": [{"resources": {"requests": {"cpu": "1500m"}}}, {"resources": {"requests": {"cpu": "0.5"}}}]},
-     {"cpu": "2000m"}),
+     {"cpu": "2"}),
     ({"containers": [{"resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}]},
-     {"cpu": "1000m", "memory": "1073741824"}),  # a limit replaces a missing request
+     {"cpu": "1", "memory": "1Gi"}),  # a limit replaces a missing request
     ({"containers": [{"resources": {"requests": {"memory": "1"}}}],
       "initContainers": [{"resources": {"requests": {"memory": "5"}}}, {"resources": {"requests": {"memory": "3"}}}]},
      {"memory": "5"}),
@@ -53,7 +53,7 @@ def test_replicas_of_a_job(spec, replicas):
     ({}, None),
 ])  # fmt: skip
 def test_the_requests_of_one_replica(spec, requests):
-    found = resource_interpreter.requirements_of(msgspec.convert(spec, PodSpec))
+    found = replica_requirements.requirements_of(msgspec.convert(spec, PodSpec))
     assert (found if found is None else found.resource_request or {}) == requests
 
 

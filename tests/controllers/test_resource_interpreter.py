@@ -9,7 +9,7 @@ from bayplan.wire import kinds
 
 NEVER_PROPAGATED = {
     "Node", "Cluster", "PropagationPolicy", "ClusterPropagationPolicy", "ResourceBinding", "ClusterResourceBinding",
-    "WorkloadRebalancer",
+    "WorkloadRebalancer", "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration",
 }  # fmt: skip
 INTERPRETED = {"Deployment", "ReplicaSet", "StatefulSet", "Job", "Pod"}
 

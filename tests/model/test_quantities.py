@@ -33,6 +33,16 @@ def test_an_invalid_quantity_is_rejected(written):
         quantities.parse(written)
 
 
+@pytest.mark.parametrize("exact, binary, written", [
+    ("1500m", False, "1500m"), ("2000m", False, "2"), ("1000", False, "1k"), ("1200000", False, "1200k"),
+    ("1n", False, "1n"), ("0", False, "0"), ("0.0000000001", False, "1n"), ("-1500m", False, "-1500m"),
+    ("1Gi", True, "1Gi"), ("1.5Gi", True, "1536Mi"), ("2G", True, "1953125Ki"), ("1025", True, "1025"),
+    ("1023", True, "1023"), ("1000", True, "1k"), ("2048m", True, "2048m"), ("1024.5", True, "1025"),
+])  # fmt: skip
+def test_quantities_are_written_as_by_an_api_server(exact, binary, written):
+    assert quantities.canonical(quantities.parse(exact), binary=binary) == written
+
+
 @pytest.mark.parametrize(
     "resource, amount, shown",
     [

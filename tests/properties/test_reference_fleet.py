@@ -58,6 +58,14 @@ def test_engine_divides_replicas_over_many_equal_clusters_as_the_reference_imple
     assert whole(fleet_engine_answer(question)) == whole(reference_implementation.answer(question))
 
 
+@settings(max_examples=250, deadline=None)
+@given(seed=SEEDS)
+def test_engine_counts_sets_of_components_as_the_reference_implementation(seed):
+    question = strategies.component_sets(strategies.Dice(random.Random(seed).randrange))
+    assert whole(fleet_engine_answer(question)) == whole(reference_implementation.answer(question))
+    assert ranks(fleet_engine_answer(question)) == ranks(reference_implementation.answer(question))
+
+
 @in_every_scope
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.assigning import candidates, estimating
+from bayplan.assigning import candidates, component_sets, estimating
 from bayplan.assigning.candidates import CandidateRows, Candidates
 from bayplan.assigning.go_numbers import MAX_INT32
 from bayplan.caching import BoundedCache
@@ -84,7 +84,8 @@ class FleetEngine(Engine):
         binding, index = workload.binding, self.index
         assert binding is not None
         filter_key = (tuple([rule.part(workload, index) for rule in self.about_clusters]), binding.group.tiers)
-        key = (filter_key, _counts_capacity(binding), binding.demand)
+        sets = binding.components if component_sets.counts_sets(binding, index.semantics) else ()
+        key = (filter_key, _counts_capacity(binding), binding.demand, sets)
         ranking = self._rankings.get(key)
         if (
             ranking is None
@@ -168,7 +169,10 @@ def _ranking(found: ClusterFilter, binding: Binding, index: PlacementIndex) -> C
     if not _counts_capacity(binding):
         allocatable = np.full(index.slots.capacity, MAX_INT32, np.int64)
     else:
-        allocatable = estimating.estimate_replicas(binding.demand, index)
+        if component_sets.counts_sets(binding, index.semantics):
+            allocatable = component_sets.estimate_sets(binding.components, index)
+        else:
+            allocatable = estimating.estimate_replicas(binding.demand, index)
         # As in Karmada, "no limit known" and "unknown" mean that all requested replicas fit.
         unknown = (allocatable == MAX_INT32) | (allocatable == -1)
         if unknown.any():

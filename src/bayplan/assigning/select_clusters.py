@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.assigning import divide_replicas
+from bayplan.assigning import component_sets, divide_replicas
 from bayplan.assigning.candidates import CandidateRows, Candidates, Unassignable
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT
@@ -30,7 +30,8 @@ WEIGHT_UNIT = 1000  # of a region: one replica, or one cluster, outweighs any sc
 def select_clusters(binding: Binding, candidates: Candidates, index: PlacementIndex) -> Candidates:
     """The clusters that get replicas, in the order that breaks later ties (karmada-scheduler: selectClusters)."""
     if not divide_replicas.uses_first_tier_alone(binding, index.semantics):
-        need = binding.replicas if binding.placement.division.counts_capacity else ANY_CAPACITY
+        need = 1 if component_sets.counts_sets(binding, index.semantics) else binding.replicas
+        need = need if binding.placement.division.counts_capacity else ANY_CAPACITY
         return _choose(binding, candidates, need, index)
     for tier in candidates.by_tier:
         try:

@@ -91,6 +91,7 @@ def binding_for(
         ),
         replicas=template.replicas,
         replica_requirements=template.requirements,
+        components=list(template.components) if template.components else None,
     )
     return ResourceBinding(
         api_version=_BINDING_VERSION,
@@ -118,7 +119,10 @@ def updated_binding(
     Without its template, the groups of the binding are those that its known labels give.
     """
     spec, metadata = binding.spec, binding.metadata
-    if template is not None and template.interpreted and not spec.components:
+    if template is not None and template.components is not None:
+        components = list(template.components) or None
+        spec = msgspec.structs.replace(spec, replicas=0, replica_requirements=None, components=components)
+    elif template is not None and template.interpreted and not spec.components:
         spec = msgspec.structs.replace(spec, replicas=template.replicas, replica_requirements=template.requirements)
     if policy is not None and policy.spec.activation_preference != LAZY:
         labels = bindings.known_labels(binding) if template is None else template.metadata.labels or {}

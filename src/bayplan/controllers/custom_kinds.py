@@ -161,6 +161,12 @@ def table(further: Iterable[CustomKind] = ()) -> dict[GroupKind, CustomKind]:
     return {(one.group, one.kind): one for one in (*SHIPPED, *further)}
 
 
+def configured(named: GroupKind, known: Mapping[GroupKind, CustomKind]) -> CustomKind | None:
+    """The kind if the configuration describes it; None if it is a shipped one or not known."""
+    found = known.get(named)
+    return None if found is None or found in SHIPPED else found
+
+
 def templates_of(kind: CustomKind, content: Mapping[str, Any]) -> Iterator[FoundTemplate]:
     """Every template of the object with the number of its pods."""
     for path, place, ancestors, part in _found(kind, content):

@@ -33,6 +33,7 @@ from bayplan.wire.controllers import (
 )
 from bayplan.wire.custom import CustomObject
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
+from bayplan.wire.interpreters import ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration
 from bayplan.wire.kinds import ApiKind
 from bayplan.wire.meta import ApiObject, OwnerReference
 from bayplan.wire.nodes import Namespace, Node
@@ -67,6 +68,9 @@ class ObjectKey(NamedTuple):
     kind: str
     namespace: str
     name: str
+
+
+TemplateKey = tuple[str, str, str, str]  # version, kind, namespace and name of a resource template
 
 
 class PodEntry(msgspec.Struct, frozen=True, gc=False):
@@ -198,7 +202,8 @@ class DesiredState(msgspec.Struct, kw_only=True):
     Objects by kind, each list in the order given.
 
     `controllers` has a list for each kind of controller. `policies` and `bindings` hold both the namespaced and the
-    cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata.
+    cluster-scoped kind. `templates` are objects of any other kind, which only a fleet reads, by their metadata;
+    `template_contents` has the whole of those whose kinds have no row in the registry.
     `custom_objects` are of the kinds in the table `custom_kinds`, which make pods; `unread_objects` have a pod template
     too, but how many pods are made from it is not known. `inventory` records which pods exist, including pods that a
     sink has consumed.
@@ -238,7 +243,10 @@ class DesiredState(msgspec.Struct, kw_only=True):
     policies: list[PropagationPolicy] = msgspec.field(default_factory=list)
     bindings: list[ResourceBinding] = msgspec.field(default_factory=list)
     rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
+    customizations: list[ResourceInterpreterCustomization] = msgspec.field(default_factory=list)
+    interpreter_webhooks: list[ResourceInterpreterWebhookConfiguration] = msgspec.field(default_factory=list)
     templates: list[ApiObject] = msgspec.field(default_factory=list)
+    template_contents: dict[TemplateKey, Mapping[str, Any]] = msgspec.field(default_factory=dict)
     inventory: PodInventory = msgspec.field(default_factory=PodInventory)
     custom_objects: list[CustomObject] = msgspec.field(default_factory=list)
     unread_objects: list[CustomObject] = msgspec.field(default_factory=list)

@@ -28,7 +28,7 @@ from bayplan.validating import structure_faults
 from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
 from bayplan.validating.structure import Nulls
 from bayplan.wire import placements as wire
-from bayplan.wire.fleets import ReplicaRequirements, ResourceBinding
+from bayplan.wire.fleets import BindingComponent, ReplicaRequirements, ResourceBinding
 
 LABELS_ANNOTATION = "bayplan.io/workload-labels"
 _MAX_CACHED_LENGTH = 16384  # of a placement with its annotations; longer ones are rare, and would take memory
@@ -74,7 +74,7 @@ def workload_of(
         uid=spec.resource.uid,
         replicas=spec.replicas,
         demand=None if spec.replica_requirements is None else model.ReplicaDemand(_requests(spec.replica_requirements)),
-        components=tuple(model.Component(c.replicas, _requests(c.replica_requirements)) for c in spec.components or ()),
+        components=tuple(map(_component, spec.components or ())),
         placement=rules.placement,
         previous=tuple((target.name, target.replicas) for target in spec.clusters or ()),
         evicted_from=tuple(task.from_cluster for task in spec.graceful_eviction_tasks or ()),
@@ -237,6 +237,13 @@ def shares_of(written: ResourceBinding) -> list[tuple[str, int]]:
 
 def _requests(written: ReplicaRequirements | None) -> Amounts | None:
     return None if written is None else targets.amounts_of(written.resource_request)
+
+
+def _component(written: BindingComponent) -> model.Component:
+    requirements = written.replica_requirements
+    requests = (requirements.resource_request if requirements else None) or {}
+    binary = frozenset(name for name, text in requests.items() if targets.is_binary(text))
+    return model.Component(written.replicas, _requests(requirements), binary)
 
 
 def rebalance_requested_since(triggered: str | None, scheduled: str | None) -> bool:

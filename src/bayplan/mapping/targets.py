@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 
 from bayplan.model import quantities
 from bayplan.model import targets as model
 from bayplan.model.labels import Taint
 from bayplan.model.targets import Target, TargetName
 from bayplan.wire.fleets import Cluster, WireResourceSummary
-from bayplan.wire.meta import Quantities
+from bayplan.wire.meta import Quantities, Quantity
 from bayplan.wire.nodes import Node
 
 
@@ -56,7 +57,10 @@ def _facts(cluster: Cluster) -> model.ClusterFacts:
         summary=None
         if summary is None
         else model.ResourceSummary(
-            amounts_of(summary.allocatable), amounts_of(summary.allocated), amounts_of(summary.allocating)
+            amounts_of(summary.allocatable),
+            amounts_of(summary.allocated),
+            amounts_of(summary.allocating),
+            frozenset(name for name in summary.allocatable or () if _is_left_in_binary_form(name, summary)),
         ),
         grades=None if summary is None else _grades(cluster, summary),
     )
@@ -70,6 +74,22 @@ def _group_version(text: str) -> str:
 def amounts_of(written: Quantities | None) -> model.Amounts:
     """Exact amounts by resource."""
     return tuple((name, quantities.parse(text)) for name, text in (written or {}).items())
+
+
+def is_binary(text: Quantity) -> bool:
+    """Whether a quantity is written in binary form, such as 4Gi."""
+    return str(text).endswith("i")
+
+
+def _is_left_in_binary_form(resource: str, summary: WireResourceSummary) -> bool:
+    """Whether what is left is in binary form: a difference keeps the form of the first number that is not 0."""
+    left, binary = Fraction(), False
+    for part, sign in ((summary.allocatable, 1), (summary.allocated, -1), (summary.allocating, -1)):
+        text = (part or {}).get(resource)
+        if text is not None:
+            binary = binary if left else is_binary(text)
+            left += sign * quantities.parse(text)
+    return binary
 
 
 def _grades(cluster: Cluster, summary: WireResourceSummary) -> tuple[model.NodeGrade, ...] | None:

@@ -15,10 +15,15 @@ UNKNOWN_LABELS = "\0labels-unknown"
 
 
 class Component(msgspec.Struct, frozen=True):
-    """One component of a workload that has several; `requests` None requests nothing."""
+    """
+    One component of a workload that has several; `requests` None requests nothing.
+
+    `binary` are the resources whose requests are written in binary form, such as 4Gi.
+    """
 
     replicas: int
     requests: Amounts | None
+    binary: frozenset[str] = frozenset()
 
 
 class ReplicaDemand(msgspec.Struct, frozen=True):

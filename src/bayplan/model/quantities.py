@@ -94,3 +94,21 @@ def exact(resource: str, value: int) -> str:
     """An amount in the usual notation if that does not round it."""
     shown = show(resource, value)
     return shown if amount(resource, shown) == value else str(value)
+
+
+def canonical(value: Fraction, *, binary: bool = False) -> str:
+    """
+    The amount as an API server writes it (apimachinery: `Quantity.CanonicalizeBytes`): rounded up to a billionth.
+
+    With `binary`, in the suffixes of bytes, rounded up to whole ones; below 1,024 those are decimal ones too.
+    """
+    if binary and abs(value) >= 1024:
+        scales = [(suffix, scale) for suffix, scale in _SCALE.items() if suffix.endswith("i")]
+        least = "", Fraction(1)
+    else:
+        scales = [(suffix, scale) for suffix, scale in _SCALE.items() if suffix and not suffix.endswith("i")]
+        scales, least = [*scales[:3], ("", Fraction(1)), *scales[3:]], ("n", _SCALE["n"])
+    whole = -int(-value / least[1] // 1) * least[1]
+    fitting = [(suffix, scale) for suffix, scale in scales if whole % scale == 0]
+    suffix, scale = fitting[-1] if whole and fitting else ("", Fraction(1))
+    return f"{int(whole / scale)}{suffix}"

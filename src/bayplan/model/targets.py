@@ -17,11 +17,16 @@ Amounts = tuple[tuple[str, Fraction], ...]
 
 
 class ResourceSummary(msgspec.Struct, frozen=True):
-    """What the cluster reports: allocatable, allocated, and allocating to pods that do not run yet."""
+    """
+    What the cluster reports: allocatable, allocated, and allocating to pods that do not run yet.
+
+    `binary` are the resources of which what is left is written in binary form, such as 4Gi.
+    """
 
     allocatable: Amounts = ()
     allocated: Amounts = ()
     allocating: Amounts = ()
+    binary: frozenset[str] = frozenset()
 
 
 class NodeGrade(msgspec.Struct, frozen=True):

@@ -327,6 +327,9 @@ class Collector:
         found.api_version, found.kind = document.api_version, document.kind
         found.metadata.name, found.metadata.namespace = document.name, document.namespace
         self.inputs.templates.append(found)
+        if kinds.KINDS.get((document.api_version.rpartition("/")[0], document.kind)) is None:
+            key = document.api_version, document.kind, document.namespace, document.name
+            self.inputs.template_contents[key] = document.plain()
 
     def _decode(self, document: Document, row: ApiKind, wire_type: WireType) -> None:
         """Decode the object, give it the name and namespace that it will have in the cluster, and store it."""

@@ -28,6 +28,11 @@ MAX_PAGED_LIST_ATTEMPTS = 4
 NODES = resources.of_kind("Node")
 # A decision needs these. Without an optional resource the answer is less exact, and a note says so.
 REQUIRED_RESOURCES = (NODES, PODS)
+_FURTHER_OF_FLEETS = (
+    "WorkloadRebalancer",
+    "ResourceInterpreterCustomization",
+    "ResourceInterpreterWebhookConfiguration",
+)
 FLEET_CLUSTERS = resources.of_kind("Cluster")
 
 
@@ -158,7 +163,7 @@ class ClusterFetcher:
                 named |= self._templates_in(source, resource)
                 yield source
         yield from self._templates(named, runner)
-        further = [resources.of_kind("WorkloadRebalancer")] if clusters else []
+        further = list(map(resources.of_kind, _FURTHER_OF_FLEETS)) if clusters else []
         for resource in (*further, *optional_resources()):
             try:
                 yield from self._list(resource, runner)

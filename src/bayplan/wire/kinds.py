@@ -26,6 +26,7 @@ from bayplan.wire.controllers import (
     Service,
 )
 from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
+from bayplan.wire.interpreters import ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy
@@ -118,7 +119,7 @@ _PLACEMENT, _NO_STATUS = Trait.HAS_PLACEMENT, Trait.NO_STATUS
 _CONFIDENTIAL, _TRANSIENT = Trait.CONFIDENTIAL, Trait.TRANSIENT
 _TARGET, _OF_CLUSTER, _ADMITS = Trait.TARGET, Trait.OF_CLUSTER, Trait.ADMITS
 _PLACED_AGAIN = _DECIDES | _AUDITED | _DISPLACED
-_CLUSTER, _POLICY, _WORK = "cluster.karmada.io", "policy.karmada.io", "work.karmada.io"
+_CLUSTER, _POLICY, _WORK, _CONFIG = "cluster.karmada.io", "policy.karmada.io", "work.karmada.io", "config.karmada.io"
 _ADMISSION, _RBAC, _FLOW = "admissionregistration.k8s.io", "rbac.authorization.k8s.io", "flowcontrol.apiserver.k8s.io"
 _STORAGE, _NETWORK = "storage.k8s.io", "networking.k8s.io"
 
@@ -188,6 +189,10 @@ _ROWS = (
             _PLACEMENT | _WIDE, short_name="crb"),
     ApiKind("WorkloadRebalancer", "apps.karmada.io", "v1alpha1", "workloadrebalancers", WorkloadRebalancer,
             "rebalancers", _WIDE),
+    ApiKind("ResourceInterpreterCustomization", _CONFIG, "v1alpha1", "resourceinterpretercustomizations",
+            ResourceInterpreterCustomization, "customizations", _WIDE | _NO_STATUS),
+    ApiKind("ResourceInterpreterWebhookConfiguration", _CONFIG, "v1alpha1", "resourceinterpreterwebhookconfigurations",
+            ResourceInterpreterWebhookConfiguration, "interpreter_webhooks", _WIDE | _NO_STATUS),
 
     # Read by an audit, or for one purpose only.
     ApiKind("ConfigMap", "", "v1", "configmaps", None, "", _CONFIDENTIAL, observed.ObservedConfigMap, short_name="cm"),

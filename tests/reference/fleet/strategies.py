@@ -64,6 +64,17 @@ def question(dice, presets=("upstream", "design"), additions=True, most_clusters
     return drawn
 
 
+def component_sets(dice):
+    """A workload of several components under Karmada's gate for them, mostly for exactly one cluster."""
+    drawn = question(dice, presets=("upstream",), additions=False)
+    drawn["options"] = {**drawn.get("options", {}), "switches": {"multiplePodTemplatesScheduling": True}}
+    spec = drawn["binding"]["spec"]
+    spec["components"] = [component(dice, f"c{i}") for i in range(dice.number(1, 3))]
+    if dice.often(6):
+        spec["placement"]["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    return drawn
+
+
 def large_fleet(dice):
     """
     Aggregated replicas over more clusters than Go sorts in a stable way, scaled up, down or again from the start.
