@@ -1,4 +1,4 @@
-"""Custom kinds are read as by the customizations that Karmada ships: its own test data, object by object."""
+"""Custom objects are read as by Karmada's own interpreter: by the customizations that it ships, and by those given."""
 
 import gzip
 import json
@@ -8,16 +8,17 @@ import msgspec
 import pytest
 
 from bayplan.controllers import interpreted_kinds
+from bayplan.controllers.interpretation import NotInterpretedError
 from bayplan.model import quantities
+from bayplan.reading import lua_customizations
+from bayplan.reading.lua_customizations import LuaScript
 
 with gzip.open(Path(__file__).parent / "interpretations.jsonl.gz", "rt") as lines:
     CASES = [json.loads(line) for line in lines]
-
-
-def interpreted(case):
-    written = case["object"]
-    kind = interpreted_kinds.INTERPRETED[written["apiVersion"], written["kind"]]
-    return interpreted_kinds.interpret(kind, written, with_components=case["operation"] == "InterpretComponent")
+BY_KIND = {}
+for one in CASES:
+    BY_KIND.setdefault(("Lua " if "customizations" in one else "") + one["object"]["kind"], []).append(one)
+ERROR = "an error"
 
 
 def amounts(requirements):
@@ -29,26 +30,48 @@ def amounts(requirements):
 
 
 def components(found):
-    written = [one if isinstance(one, dict) else msgspec.structs.asdict(one) for one in found]
-    requirements = [
-        one.get("replicaRequirements") or msgspec.to_builtins(one.get("replica_requirements")) for one in written
-    ]
-    return sorted(
-        (one["name"], one["replicas"], amounts(asked)) for one, asked in zip(written, requirements, strict=True)
-    )
+    return sorted((one["name"], one["replicas"], amounts(one.get("replicaRequirements"))) for one in found)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['operation']} {case['name']}")
-def test_a_custom_kind_is_read_as_by_karmada(case):
-    found, expected = interpreted(case), case["expect"]
-    if "components" in expected:
-        assert components(found.components) == components(expected["components"])
-    if "replicas" in expected:
-        assert found.replicas == expected["replicas"]
-    if "requirements" in expected:
-        assert amounts(msgspec.to_builtins(found.requirements)) == amounts(expected["requirements"])
+def expected(case, *, with_components):
+    found = case["expect"]
+    if with_components:
+        return ERROR if "componentError" in found else components(found["components"] or [])
+    return ERROR if "replicaError" in found else (found["replicas"], amounts(found["requirements"]))
+
+
+def answered(case, worker, *, with_components):
+    """What this package reads, in the same form."""
+    written = case["object"]
+    if "customizations" in case:
+        (rules,) = (one["spec"]["customizations"] for one in case["customizations"])
+        rule, function = (
+            ("componentResource", "GetComponents") if with_components else ("replicaResource", "GetReplicas")
+        )
+        found = lua_customizations.answer(LuaScript("one", rules[rule]["luaScript"], function), written, worker)
+    else:
+        kind = interpreted_kinds.INTERPRETED[written["apiVersion"], written["kind"]]
+        try:
+            found = interpreted_kinds.interpret(kind, written, with_components=with_components)
+        except NotInterpretedError:
+            found = ERROR
+    if isinstance(found, str):
+        return ERROR
+    if not with_components:
+        return found.replicas, amounts(msgspec.to_builtins(found.requirements))
+    return components({"replicas": 0, **msgspec.to_builtins(one)} for one in found.components)
+
+
+@pytest.mark.parametrize("kind", sorted(BY_KIND))
+def test_a_custom_kind_is_read_as_by_karmada(kind):
+    with lua_customizations.Worker() as worker:
+        for case in BY_KIND[kind]:
+            found = case["expect"]
+            for name, with_components in (("replica", False), ("component", True)):
+                if f"{name}s" in found or f"{name}Error" in found:
+                    answer = answered(case, worker, with_components=with_components)
+                    assert answer == expected(case, with_components=with_components), case["name"]
 
 
 def test_every_kind_that_karmada_reads_has_a_case():
-    of_cases = {(case["object"]["apiVersion"], case["object"]["kind"]) for case in CASES}
-    assert of_cases | {("apps.kruise.io/v1alpha1", "SidecarSet")} == set(interpreted_kinds.INTERPRETED)
+    assert {kind for _, kind in interpreted_kinds.INTERPRETED} | {"Lua Game"} == set(BY_KIND)

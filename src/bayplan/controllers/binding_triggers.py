@@ -11,8 +11,11 @@ from datetime import datetime
 
 import msgspec
 
-from bayplan.mapping import bindings
+from bayplan.errors import InputError
+from bayplan.mapping import bindings, placements
 from bayplan.model import timestamps
+from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
+from bayplan.validating.tiers import INHERITED
 from bayplan.wire import conversion
 from bayplan.wire import placements as wire
 from bayplan.wire.fleets import ResourceBinding
@@ -48,16 +51,18 @@ def reason_to_skip(binding: ResourceBinding, *, handwritten: bool) -> str:
     return NO_PLACEMENT if spec.placement is None else ""
 
 
-def needs_scheduling(binding: ResourceBinding, terminating: Collection[str]) -> bool:
+def needs_scheduling(binding: ResourceBinding, terminating: Collection[str], template_text: str | None = None) -> bool:
     """
     Whether the binding must be scheduled; `terminating` are the clusters that are being deleted.
 
-    One whose placement cannot be read must, and is then refused for it, instead of passing for a scheduled one.
+    `template_text` is the annotation `bayplan.io/placement` of the template. A binding whose placement cannot be read
+    must be scheduled, and is then refused for it, instead of passing for a scheduled one.
     """
     spec = binding.spec
     try:
         placement = conversion.converted(spec.placement or {}, wire.WirePlacement)
-    except msgspec.ValidationError:
+        whole = _with_annotations(binding, placement, template_text)
+    except (msgspec.ValidationError, InputError):
         return True
     strategy = placement.replica_scheduling
     kind = DUPLICATED if strategy is None else strategy.replica_scheduling_type
@@ -66,9 +71,21 @@ def needs_scheduling(binding: ResourceBinding, terminating: Collection[str]) -> 
         _placement_changed(binding, placement)
         or (strategy is not None and _replicas_changed(binding, kind))
         or bindings.rebalance_requested_since(spec.reschedule_triggered_at, binding.status.last_scheduled_time)
-        or ((not is_workload or kind == DUPLICATED) and not _kept_by_tiers(binding, placement))
+        or ((not is_workload or kind == DUPLICATED) and not _kept_by_tiers(binding, whole))
         or any(target.name in terminating for target in spec.clusters or ())
     )
+
+
+def _with_annotations(
+    binding: ResourceBinding, placement: wire.WirePlacement, template_text: str | None
+) -> wire.WirePlacement:
+    """The placement with the fields of the annotations of the binding and of its template."""
+    texts = ((binding.metadata.annotations or {}).get(PLACEMENT_ANNOTATION), template_text)
+    if texts == (None, None):
+        return placement
+    merged = placements.merged_placement(binding.spec.placement or {}, texts)
+    found: wire.WirePlacement = conversion.converted(merged, wire.WirePlacement)
+    return found
 
 
 def _kept_by_tiers(binding: ResourceBinding, placement: wire.WirePlacement) -> bool:
@@ -79,8 +96,9 @@ def _kept_by_tiers(binding: ResourceBinding, placement: wire.WirePlacement) -> b
     tier recovers, and recovery alone must not move anything.
     """
     terms = [placement.cluster_affinity, *(placement.cluster_affinities or ())]
-    inherited = placement.affinity_strategy is not None and placement.affinity_strategy.mode == "Inherited"
-    tiered = inherited or bool(placement.preferred_cluster_affinities) or any(t and t.supplements for t in terms)
+    tiered = (
+        _inherits(placement) or bool(placement.preferred_cluster_affinities) or any(t and t.supplements for t in terms)
+    )
     return tiered and bool(binding.spec.clusters) and not _replicas_changed(binding, DUPLICATED)
 
 
@@ -93,7 +111,12 @@ def hold_down_is_over(binding: ResourceBinding, hold_down: int, now: datetime | 
 
 
 def _placement_changed(binding: ResourceBinding, now: wire.WirePlacement) -> bool:
-    """Changes of other groups than the observed one do not count; an invalid annotation hides every change."""
+    """
+    Changes of other groups than the observed one do not count; an invalid annotation hides every change.
+
+    All changes of Bayplan's own fields count. As in Karmada, changes of Karmada's workload affinity do not count by
+    themselves.
+    """
     text = (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT)
     if not text:
         return True
@@ -111,12 +134,23 @@ def _placement_changed(binding: ResourceBinding, now: wire.WirePlacement) -> boo
 
 
 def _without_groups(placement: wire.WirePlacement) -> tuple[object, ...]:
+    near = placement.workload_affinity or wire.WorkloadAffinity()
     return (
         placement.cluster_affinity,
         placement.cluster_tolerations,
         placement.spread_constraints,
         placement.replica_scheduling,
+        placement.affinity_strategy,
+        placement.preferred_cluster_affinities,
+        placement.cluster_affinities if _inherits(placement) else None,  # then all groups are tiers of one
+        placement.workload_anti_affinity,
+        near.required_during_scheduling_ignored_during_execution,
+        near.preferred_during_scheduling_ignored_during_execution,
     )
+
+
+def _inherits(placement: wire.WirePlacement) -> bool:
+    return placement.affinity_strategy is not None and placement.affinity_strategy.mode == INHERITED
 
 
 def _term(placement: wire.WirePlacement, name: str) -> wire.ClusterAffinityTerm | None:

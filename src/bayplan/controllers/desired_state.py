@@ -32,8 +32,13 @@ from bayplan.wire.controllers import (
     Service,
 )
 from bayplan.wire.custom import CustomObject
-from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
-from bayplan.wire.interpreters import ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration
+from bayplan.wire.fleets import (
+    Cluster,
+    ResourceBinding,
+    ResourceInterpreterCustomization,
+    ResourceInterpreterWebhookConfiguration,
+    WorkloadRebalancer,
+)
 from bayplan.wire.kinds import ApiKind
 from bayplan.wire.meta import ApiObject, OwnerReference
 from bayplan.wire.nodes import Namespace, Node

@@ -49,21 +49,32 @@ def interpret(kind: InterpretedKind, content: Content, *, with_components: bool)
 
 # Reading as Lua does
 
+_NUMBER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|[0-9]+\.[0-9]*|[0-9]*\.?[0-9]+)", re.ASCII)
+
 
 def _get(content: Any, path: str) -> Any:
-    """The value at a path of names; None if there is none on the way."""
+    """The value at a path of names; None if there is none on the way. Only numbers and booleans have no fields."""
     for name in path.split("."):
+        if isinstance(content, bool | int | float):
+            raise NotInterpretedError(f"expected an object with {name}, got {content}")
         content = content.get(name) if isinstance(content, Mapping) else None
     return content
 
 
+def _spec(content: Content, name: str) -> Any:
+    """A field of the spec, which must not be missing."""
+    if content.get("spec") is None:
+        raise NotInterpretedError("expected a spec, got nothing")
+    return _get(content, f"spec.{name}")
+
+
 def _number(value: Any, default: float | None) -> float | None:
-    """The number, also one in a text; the default if there is none."""
+    """The number, also one in a text without an exponent, as in Karmada; the default if there is none."""
     if isinstance(value, str):
-        try:
-            return float(value) if value.strip().lower() not in ("nan", "inf", "-inf", "infinity") else default
-        except ValueError:
+        text = value.strip()
+        if _NUMBER.fullmatch(text) is None:
             return default
+        return float(text) if "." in text else int(text, 0 if "x" in text.lower() else 10)
     return default if isinstance(value, bool) or not isinstance(value, int | float) else value
 
 
@@ -82,18 +93,16 @@ def _component(
 
 
 def _replicated(content: Content) -> Replicas:
-    replicas = replicas_of(_get(content, "spec.replicas"), "spec.replicas")
-    return replicas, template_requirements(_get(content, "spec.template"), "spec.template")
+    replicas = replicas_of(_spec(content, "replicas"), "spec.replicas")
+    return replicas, template_requirements(_spec(content, "template"), "spec.template")
 
 
 def _parallel(content: Content) -> Replicas:
-    parallelism = _get(content, "spec.parallelism")
-    replicas = replicas_of(1 if parallelism is None else parallelism, "spec.parallelism")
-    return replicas, template_requirements(_get(content, "spec.template"), "spec.template")
+    return _parallelism(content), template_requirements(_spec(content, "template"), "spec.template")
 
 
 def _notebook(content: Content) -> Replicas:
-    return 1, template_requirements(_get(content, "spec.template"), "spec.template")
+    return 1, template_requirements(_spec(content, "template"), "spec.template")
 
 
 def _without_replicas(_: Content) -> Replicas:
@@ -102,10 +111,13 @@ def _without_replicas(_: Content) -> Replicas:
 
 def _workflow(content: Content) -> Replicas:
     """Of the pods of an Argo Workflow, only on which nodes they may run is read, not what they request."""
-    parallelism = _get(content, "spec.parallelism")
-    spec = {name: _get(content, f"spec.{name}") for name in ("affinity", "nodeSelector", "tolerations")}
-    requirements = template_requirements({"spec": spec}, "spec")
-    return replicas_of(1 if parallelism is None else parallelism, "spec.parallelism"), requirements
+    spec = {name: _spec(content, name) for name in ("affinity", "nodeSelector", "tolerations")}
+    return _parallelism(content), template_requirements({"spec": spec}, "spec")
+
+
+def _parallelism(content: Content) -> int:
+    parallelism = _spec(content, "parallelism")
+    return replicas_of(1 if parallelism is None else parallelism, "spec.parallelism")
 
 
 # Kinds of several components, each with a pod template
@@ -192,8 +204,8 @@ def _task_managers(content: Content) -> float:
         return replicas
     parallelism = _number(_get(content, "spec.job.parallelism"), None)
     configuration = _get(content, "spec.flinkConfiguration")
-    slots = configuration.get("taskmanager.numberOfTaskSlots") if isinstance(configuration, Mapping) else None
-    n_slots = _number(slots, None)
+    name = "taskmanager.numberOfTaskSlots"
+    n_slots = _number(configuration.get(name) if isinstance(configuration, Mapping) else None, None)
     return 1 if parallelism is None or not n_slots else math.ceil(parallelism / n_slots)
 
 
@@ -203,10 +215,9 @@ def _job_managers(content: Content) -> float:
 
 def _flink_requests(content: Content) -> Replicas:
     """All pods together; one replica requests the larger cpu and the larger memory."""
-    task = _get(content, "spec.taskManager.resource") or {}
-    job = _get(content, "spec.jobManager.resource") or {}
+    managers = [_get(content, f"spec.{name}.resource") for name in ("taskManager", "jobManager")]
     requests: Quantities = {}
-    cpus = [one["cpu"] for one in (task, job) if one.get("cpu") is not None]
+    cpus = [cpu for one in managers if (cpu := _get(one, "cpu")) is not None]
     if len(cpus) == 1:
         requests["cpu"] = request_of(cpus[0], "cpu")
     elif cpus:
@@ -214,7 +225,7 @@ def _flink_requests(content: Content) -> Replicas:
         if None in numbers:
             raise NotInterpretedError(f"expected numbers of cpu for both managers, got {cpus[0]!r} and {cpus[1]!r}")
         requests["cpu"] = max(number for number in numbers if number is not None)
-    memories = [one["memory"] for one in (task, job) if one.get("memory") is not None]
+    memories = [memory for one in managers if (memory := _get(one, "memory")) is not None]
     if memories:
         larger = request_of(memories[0], "memory")
         if len(memories) > 1 and _bytes(memories[1]) > _bytes(memories[0]):
@@ -277,22 +288,22 @@ def _spark_components(content: Content) -> Iterator[BindingComponent]:
 
 
 def _spark_requirements(content: Content, path: str, factor: float) -> ReplicaRequirements:
-    part = _get(content, path) or {}
+    part = _get(content, path)
     requests: dict[str, Quantity] = {
-        "cpu": request_of(part.get("cores") or 1, f"{path}.cores"),
+        "cpu": request_of(_get(part, "cores") or 1, f"{path}.cores"),
         "memory": request_of(_spark_memory(part, path, factor), f"{path}.memory"),
     }
-    gpu = part.get("gpu")
+    gpu = _get(part, "gpu")
     amount = _number(_get(gpu, "quantity"), 0) or 0
     if _get(gpu, "name") and amount > 0:
         requests[str(_get(gpu, "name"))] = amount
-    return ReplicaRequirements(resource_request=requests, priority_class_name=part.get("priorityClassName") or "")
+    return ReplicaRequirements(resource_request=requests, priority_class_name=_get(part, "priorityClassName") or "")
 
 
-def _spark_memory(part: Content, path: str, factor: float) -> str:
+def _spark_memory(part: Any, path: str, factor: float) -> str:
     """The memory and its overhead, in the smaller of their units, as a text with six decimals."""
-    memory = _java_memory(part.get("memory") or "1g", f"{path}.memory")
-    written = part.get("memoryOverhead")
+    memory = _java_memory(_get(part, "memory") or "1g", f"{path}.memory")
+    written = _get(part, "memoryOverhead")
     if written:
         overhead = _java_memory(written, f"{path}.memoryOverhead")
     else:

@@ -19,8 +19,7 @@ from bayplan.controllers.replica_requirements import requirements_of
 from bayplan.mapping import bindings
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
-from bayplan.wire.fleets import BindingComponent, ReplicaRequirements
-from bayplan.wire.interpreters import InterpreterRule
+from bayplan.wire.fleets import BindingComponent, InterpreterRule, ReplicaRequirements
 from bayplan.wire.kinds import ApiKind, Trait
 from bayplan.wire.meta import ApiObject, ObjectMeta
 from bayplan.wire.pods import Pod, PodSpec
@@ -29,7 +28,7 @@ ONLY_METADATA = "only its metadata is read"
 COMPONENTS_NEED_GATE = "Karmada reads their components only with the feature gate MultiplePodTemplatesScheduling"
 WEBHOOK_NOT_ASKED = "the webhook {} is not asked; customKinds in the configuration may replace it"
 NOT_INTERPRETED = "Karmada does not read their replicas"
-METADATA_FIELDS = frozenset(("apiVersion", "kind", "metadata"))
+_METADATA_FIELDS = frozenset(("apiVersion", "kind", "metadata"))
 _REPLICAS, _COMPONENTS = "InterpretReplica", "InterpretComponent"
 
 
@@ -148,7 +147,7 @@ def _custom_template(written: ApiObject, inputs: DesiredState, answers: Answers)
     if not (known or configured or webhook):
         makes_pods = group_kind in inputs.custom_kinds or custom_kinds.has_pod_template(content.get("spec"))
         return msgspec.structs.replace(template, whole=NOT_INTERPRETED if makes_pods else "")
-    if content.keys() <= METADATA_FIELDS:
+    if is_metadata_only(content):
         return msgspec.structs.replace(template, unread=ONLY_METADATA)
     try:
         if configured is not None:
@@ -160,6 +159,12 @@ def _custom_template(written: ApiObject, inputs: DesiredState, answers: Answers)
         return msgspec.structs.replace(template, unread=str(error))
     needs_gate = known.replicas is None and not gate
     return msgspec.structs.replace(found, whole=COMPONENTS_NEED_GATE if needs_gate else "")
+
+
+def is_metadata_only(content: Mapping[str, Any]) -> bool:
+    """Whether it is the metadata of an object that a server has, and not a whole object without a spec."""
+    metadata = content.get("metadata")
+    return content.keys() <= _METADATA_FIELDS and isinstance(metadata, Mapping) and bool(metadata.get("uid"))
 
 
 def _answered(template: ResourceTemplate, answers: Answers) -> ResourceTemplate:

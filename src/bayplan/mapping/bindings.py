@@ -8,7 +8,7 @@ Does not know the detector that creates bindings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -135,8 +135,11 @@ class _TermsOfPlacement(msgspec.Struct, frozen=True):
 
 
 class _PlacementRules(msgspec.Struct, frozen=True):
+    """`fault` says what is wrong with terms; the others are there, for what is placed already."""
+
     placement: Placement = Placement()
     terms: _TermsOfPlacement = _TermsOfPlacement()
+    fault: str = ""
 
 
 def _rules(
@@ -155,17 +158,18 @@ def _rules(
         # Bindings of one policy have the same texts, and reading YAML takes longer than everything else about them.
         is_short = len(placement) + sum(len(text or "") for text in annotations) <= _MAX_CACHED_LENGTH
         read = _remembered_rules if is_short else _read_rules
-        return labels, read(placement, annotations, context), ""
+        rules = read(placement, annotations, context)
     except InputError as error:
         return labels, _PlacementRules(), str(error)
+    return labels, rules, rules.fault
 
 
 def _read_rules(placement: bytes, annotations: tuple[str | None, ...], context: BindingContext) -> _PlacementRules:
     """What the placement, as JSON, says together with the annotations; raises InputError for what is wrong."""
     merged = placements.merged_placement(msgspec.json.decode(placement), annotations)
     _check_types(merged)
-    terms = _terms_of(merged, context.keys)
-    return _PlacementRules(placements.placement_of(merged, context.semantics), terms)
+    terms, fault = _terms_of(merged, context.keys)
+    return _PlacementRules(placements.placement_of(merged, context.semantics), terms, fault)
 
 
 _remembered_rules = memoised(4096)(_read_rules)
@@ -255,27 +259,36 @@ def rebalance_requested_since(triggered: str | None, scheduled: str | None) -> b
     return timestamps.nanoseconds(triggered) > timestamps.nanoseconds(scheduled)
 
 
-def _terms_of(placement: Mapping[str, Any], keys: LabelKeys) -> _TermsOfPlacement:
-    """The terms of the placement alone; raises InputError for an invalid term."""
+def _terms_of(placement: Mapping[str, Any], keys: LabelKeys) -> tuple[_TermsOfPlacement, str]:
+    """The terms of the placement alone, and what is wrong with the first one that is left out."""
     found: dict[str, tuple[_OwnKeysTerm, ...]] = {}
+    faults: list[str] = []
     for field, configured, prefix in (
         ("workloadAffinity", keys.affinity, ""),
         ("workloadAntiAffinity", keys.anti_affinity, "anti_"),
     ):
         lists = placement.get(field) or {}
-        found[f"{prefix}required"] = tuple(
-            _peer_term(written, path, 0, configured) for path, written in _listed(lists, field, REQUIRED)
-        )
-        found[f"{prefix}preferred"] = tuple(
-            _peer_term(
-                weighted.get("workloadAffinityTerm") or {},
-                f"{path}.workloadAffinityTerm",
-                weighted.get("weight") or 0,
-                configured,
-            )
+        required = [(path, written, 0) for path, written in _listed(lists, field, REQUIRED)]
+        preferred = [
+            (f"{path}.workloadAffinityTerm", weighted.get("workloadAffinityTerm") or {}, weighted.get("weight") or 0)
             for path, weighted in _listed(lists, field, PREFERRED)
-        )
-    return _TermsOfPlacement(**found)
+        ]
+        for name, listed in (("required", required), ("preferred", preferred)):
+            found[f"{prefix}{name}"] = tuple(_peer_terms(listed, configured, faults))
+    return _TermsOfPlacement(**found), next(iter(faults), "")
+
+
+def _peer_terms(
+    listed: Iterable[tuple[str, Mapping[str, Any], int]], configured: tuple[str, ...] | None, faults: list[str]
+) -> Iterator[_OwnKeysTerm]:
+    """The terms of one list that are switched on; `faults` gets what is wrong with the others."""
+    for path, written, weight in listed:
+        try:
+            term = _decoded(written, path)
+            if term.affinity_enabled is not False or term.label_selector is not None or term.match_label_keys:
+                yield _peer_term(term, path, weight, configured)
+        except InputError as error:
+            faults.append(str(error))
 
 
 def _listed(lists: Mapping[str, Any], field: str, name: str) -> list[tuple[str, Mapping[str, Any]]]:
@@ -283,8 +296,9 @@ def _listed(lists: Mapping[str, Any], field: str, name: str) -> list[tuple[str, 
     return [(f"{field}.{name}[{position}]", entry) for position, entry in enumerate(lists.get(name) or ())]
 
 
-def _peer_term(raw: Mapping[str, Any], path: str, weight: int, configured: tuple[str, ...] | None) -> _OwnKeysTerm:
-    term = _decoded(raw, path)
+def _peer_term(
+    term: wire.WorkloadAffinityTerm, path: str, weight: int, configured: tuple[str, ...] | None
+) -> _OwnKeysTerm:
     selector = selectors.selector_of(term.label_selector)
     same = (*(term.match_label_keys or ()), *((configured or ()) if term.affinity_enabled else ()))
     _check_keys(path, term, selector, same, configured)
@@ -316,8 +330,8 @@ def _check_keys(
     flag = FLAG_OF_FIELD[path.partition(".")[0]]
     if term.affinity_enabled and not configured:
         raise InputError(f"placement.{path}: affinityEnabled needs keys in {flag}")
-    equal = {r.key for r in (selector.requirements if selector else ()) if r.operator == IN and len(r.values) == 1}
-    if configured is not None and not {*equal, *same} & set(configured):
+    needed = {r.key for r in (selector.requirements if selector else ()) if r.operator in (IN, EXISTS)}
+    if configured is not None and not {*needed, *same} & set(configured):
         raise InputError(f"placement.{path}: no key of the term is in {flag}")
 
 

@@ -22,6 +22,7 @@ from bayplan.model.labels import NO_EXECUTE
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.reading.collecting import Inputs
 from bayplan.validating import placements
+from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
 from bayplan.wire import kinds
 from bayplan.wire.fleets import ResourceBinding
 from bayplan.wire.kinds import Trait
@@ -46,6 +47,7 @@ class DetectedBindings:
         self.bindings: dict[Key, ResourceBinding] = {
             (one.metadata.namespace, one.metadata.name): one for one in inputs.bindings
         }
+        self._written = dict(self.bindings)
         self.was: dict[Key, tuple[tuple[str, int], ...]] = {
             key: tuple(bindings.shares_of(one)) for key, one in self.bindings.items()
         }
@@ -80,7 +82,31 @@ class DetectedBindings:
         """Whether the scheduler would schedule the binding now."""
         if not self.is_ours(key):
             return False
-        return key in self.rebalanced or binding_triggers.needs_scheduling(self.bindings[key], self._terminating)
+        binding = self.bindings[key]
+        template = self.template_of(binding)
+        return (
+            key in self.rebalanced
+            or self._has_edited_annotation(key, binding, template)
+            or binding_triggers.needs_scheduling(binding, self._terminating, _placement_text(template))
+        )
+
+    def _has_edited_annotation(self, key: Key, binding: ResourceBinding, template: ResourceTemplate | None) -> bool:
+        """
+        Whether the annotation `bayplan.io/placement` was edited since the binding was scheduled.
+
+        That is known if the change edits the policy or the template, or if the binding has the text of before.
+        """
+        written, now = self._written.get(key), _placement_text(binding)
+        if written is None or not binding.spec.clusters:
+            return False
+        had = _placement_text(written)
+        edited: list[tuple[str | None, str | None]] = [] if had is None else [(now, had)]
+        for owner in (self.policies.get(key), None if template is None else _key_of(template)):
+            before = None if owner is None else self._inputs.replaced.get(owner)
+            if before is not None:
+                after = now if owner == self.policies.get(key) else _placement_text(template)
+                edited.append((after, _placement_text(before)))
+        return any(after != before for after, before in edited)
 
     def notes(self) -> Iterator[str]:
         """What was created, what is ignored, and what the input names but does not contain."""
@@ -269,7 +295,12 @@ def workload_key(key: Key) -> WorkloadKey:
     return WorkloadKey("/".join(key))
 
 
-def _key_of(written: ApiObject) -> ObjectKey:
+def _placement_text(written: ApiObject | ResourceTemplate | None) -> str | None:
+    """The annotation with Bayplan's own placement fields."""
+    return None if written is None else (written.metadata.annotations or {}).get(PLACEMENT_ANNOTATION)
+
+
+def _key_of(written: ApiObject | ResourceTemplate) -> ObjectKey:
     return ObjectKey(written.kind, written.metadata.namespace, written.metadata.name)
 
 

@@ -21,12 +21,11 @@ import msgspec
 import bayplan
 from bayplan.controllers import interpretation, interpreted_kinds
 from bayplan.controllers.interpretation import Interpretation, NotInterpretedError
-from bayplan.controllers.resource_interpreter import METADATA_FIELDS, ONLY_METADATA, Answers
+from bayplan.controllers.resource_interpreter import ONLY_METADATA, Answers, is_metadata_only
 from bayplan.model.semantics import Semantics
 from bayplan.reading.collecting import Inputs
 from bayplan.wire import kinds
-from bayplan.wire.fleets import BindingComponent, ReplicaRequirements
-from bayplan.wire.interpreters import LuaRule
+from bayplan.wire.fleets import BindingComponent, LuaRule, ReplicaRequirements
 
 MAX_SECONDS_ON_THE_CLOCK = 20.0  # for one object: the limit of processor time comes first, unless a script sleeps
 NEEDS_EXTRA = "running Lua needs the extra `lua`: pip install bayplan[lua]"
@@ -57,15 +56,15 @@ def answers_of(inputs: Inputs, semantics: Semantics) -> Answers:
             key = one.api_version, one.kind, one.metadata.namespace, one.metadata.name
             found[key] = _of(script, NO_WHOLE_OBJECTS)
     has_lua = importlib.util.find_spec("lupa") is not None
-    with _Worker() as worker:
+    with Worker() as worker:
         for key, content in inputs.template_contents.items():
             script = scripts.get(key[:2])
             if script is None:
                 continue
-            if content.keys() <= METADATA_FIELDS:
+            if is_metadata_only(content):
                 found[key] = ONLY_METADATA
             else:
-                found[key] = _answer(script, content, worker) if has_lua else _of(script, NEEDS_EXTRA)
+                found[key] = answer(script, content, worker) if has_lua else _of(script, NEEDS_EXTRA)
     return Answers(found, with_components=gate)
 
 
@@ -89,7 +88,7 @@ def _of(script: LuaScript, why: str) -> str:
     return f"ResourceInterpreterCustomization {script.customization}: {why}"
 
 
-def _answer(script: LuaScript, content: Mapping[str, Any], worker: _Worker) -> Interpretation | str:
+def answer(script: LuaScript, content: Mapping[str, Any], worker: Worker) -> Interpretation | str:
     """What the script answers, or why it does not."""
     try:
         values = [*worker.ask(script, content), None, None]
@@ -119,7 +118,7 @@ def _converted(value: Any, wire_type: Any) -> Any:
     return found
 
 
-class _Worker:
+class Worker:
     """The child process, started when it is first asked, and again after it was killed."""
 
     def __init__(self) -> None:
@@ -141,10 +140,10 @@ class _Worker:
             self._killed.add(script)
             self._end()
             raise NotInterpretedError(KILLED)
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise NotInterpretedError(answer["error"])
-        values: list[Any] = answer["values"]
+        found: dict[str, Any] = json.loads(line)
+        if "error" in found:
+            raise NotInterpretedError(found["error"])
+        values: list[Any] = found["values"]
         return values
 
     def _line(self, question: Mapping[str, Any]) -> bytes:

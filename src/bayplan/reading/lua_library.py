@@ -38,8 +38,11 @@ def resource_add(*amounts: Any) -> str:
     return quantities.canonical(total, binary=form == "i")
 
 
-def get_resource_quantity(amount: Any = None) -> float:
+def get_resource_quantity(*amounts: Any) -> float:
     """The quantity as a number."""
+    if len(amounts) != 1:
+        raise NotInterpretedError("getResourceQuantity only accepts one argument")
+    (amount,) = amounts
     number = float(Fraction() if amount is None else _quantity(amount))
     if number < 0:
         raise NotInterpretedError(f"int approximation unexpectedly returned a negative value: {amount}")

@@ -32,7 +32,7 @@ _PREPARE = """
 local kube, names = ...
 local modules = {kube = kube, table = table, string = string, math = math, os = {time = os.time, date = os.date}}
 os, io, debug, python, package, coroutine = modules.os, nil, nil, nil, nil, nil
-string.dump = nil
+string.dump, string.rep = nil, function() error("The Lua function string.rep is not supported by Karmada.") end
 function require(name) return modules[name] or error("module " .. tostring(name) .. " not found") end
 for i = 1, #names do
   local name = names[i]

@@ -1,4 +1,8 @@
-"""Karmada's Cluster and bindings: the fields that decide on which clusters a workload is placed."""
+"""
+Karmada's Cluster and bindings: the fields that decide on which clusters a workload is placed.
+
+Also what says how templates are read.
+"""
 
 from __future__ import annotations
 
@@ -150,3 +154,47 @@ class WorkloadRebalancer(ApiObject):
     """Requests that the bindings of its workloads are scheduled again."""
 
     spec: WorkloadRebalancerSpec = msgspec.field(default_factory=WorkloadRebalancerSpec)
+
+
+# The configuration of Karmada's resource interpreter: scripts in Lua, and webhooks.
+
+
+class LuaRule(WireObject):
+    lua_script: str = ""
+
+
+class CustomizationRules(WireObject):
+    """The rules that decide how a template is scheduled; the others are not read."""
+
+    replica_resource: LuaRule | None = None
+    component_resource: LuaRule | None = None
+
+
+class CustomizationTarget(WireObject):
+    api_version: str = ""
+    kind: str = ""
+
+
+class CustomizationSpec(WireObject):
+    target: CustomizationTarget = msgspec.field(default_factory=CustomizationTarget)
+    customizations: CustomizationRules = msgspec.field(default_factory=CustomizationRules)
+
+
+class ResourceInterpreterCustomization(ApiObject):
+    spec: CustomizationSpec = msgspec.field(default_factory=CustomizationSpec)
+
+
+class InterpreterRule(WireObject):
+    operations: list[str] | None = None
+    api_groups: list[str] | None = None
+    api_versions: list[str] | None = None
+    kinds: list[str] | None = None
+
+
+class InterpreterWebhook(WireObject):
+    name: str = ""
+    rules: list[InterpreterRule] | None = None
+
+
+class ResourceInterpreterWebhookConfiguration(ApiObject):
+    webhooks: list[InterpreterWebhook] | None = None

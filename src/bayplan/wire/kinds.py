@@ -25,8 +25,13 @@ from bayplan.wire.controllers import (
     ReplicationController,
     Service,
 )
-from bayplan.wire.fleets import Cluster, ResourceBinding, WorkloadRebalancer
-from bayplan.wire.interpreters import ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration
+from bayplan.wire.fleets import (
+    Cluster,
+    ResourceBinding,
+    ResourceInterpreterCustomization,
+    ResourceInterpreterWebhookConfiguration,
+    WorkloadRebalancer,
+)
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy

@@ -59,11 +59,15 @@ class GroupTerm(WireObject):
 
 
 class WorkloadAffinityTerm(WireObject):
-    """Bayplan's own: a selector of peers, or `affinityEnabled` for the keys of the scheduler's configuration."""
+    """
+    Bayplan's own: a selector of peers, or `affinityEnabled` for the keys of the scheduler's configuration.
+
+    `affinityEnabled: false` instead of a selector switches the term off.
+    """
 
     label_selector: LabelSelector | None = None
     match_label_keys: list[str] | None = None
-    affinity_enabled: bool = False
+    affinity_enabled: bool | None = None
     topology_key: str = ""
     namespaces: list[str] | None = None
     namespace_selector: LabelSelector | None = None

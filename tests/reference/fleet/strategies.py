@@ -466,7 +466,7 @@ def workload_term(dice, switchable):
     """The switch form mostly where there are keys to switch on."""
     term = {}
     if dice.rarely(3 if switchable else 30):
-        term["affinityEnabled"] = True
+        term["affinityEnabled"] = dice.often(4)
     elif dice.often(12):
         few = {"matchLabels": match_labels(dice, WORKLOAD_LABELS)}
         term["labelSelector"] = label_selector(dice, WORKLOAD_LABELS) if dice.rarely(2) else few

@@ -120,7 +120,12 @@ def test_namespaces(scope, expected):
     (GROUP,  ["app"],          G1,               "SchedulerError"),  # no key that is indexed
     (WEB,    ["app"],          {},               {"b1"}),
     ({"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}}, ["app"], {}, {"b1"}),
-    ({"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}, ["app"], {}, "SchedulerError"),
+    ({"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}, ["app"], {}, {"b1"}),
+    ({"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "x"]}]}}, ["app"], {}, {"b1"}),
+    ({"labelSelector": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["x"]}]}}, ["app"], {}, "SchedulerError"),
+    ({"affinityEnabled": False}, ["group"], G1, ALL),
+    ({"affinityEnabled": False}, None,      G1, ALL),
+    ({},                         None,      G1, ALL),               # a null selector matches nothing
 ])  # fmt: skip
 def test_configured_keys(term, keys, mine, expected):
     options = {} if keys is None else {"antiAffinityLabelKeys": keys, "affinityLabelKeys": keys}

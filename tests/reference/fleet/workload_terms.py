@@ -14,11 +14,12 @@ Choices that the design document leaves open, and extensions:
 - Clusters that hold the workload already pass, as with Karmada's own filters.
 - `topologyKey`: cluster (the default), zone, region, provider, these with `topology.karmada.io/` in front, or a label.
 - `namespaces` and `namespaceSelector` as for pods; neither means the owner's namespace.
-- Both options in one term: both must hold. Option 2 without a configured key is rejected, and so is any term without an
-  equality (matchLabels, In with one value, matchLabelKeys, enabled keys) on a configured key where keys are configured.
+- Both options in one term: both must hold. Option 2 without a configured key is rejected, and so is, where keys are
+  configured, any term that needs no configured key (by matchLabels, In, Exists, matchLabelKeys or enabled keys).
+- Option 2 with `affinityEnabled: false` is switched off: the term has no effect.
 - Preferred terms, `{weight, workloadAffinityTerm}`, give each cluster 100 times the weight of the terms it satisfies
   over the weight of all, rounded down; preferred terms of peers do not count.
-- A peer whose own rules are rejected has none.
+- A peer keeps those of its terms that are not rejected.
 """
 
 from reference.fleet import domains, placement_fields
@@ -52,17 +53,17 @@ class Term:
     def check(self):
         if self.enabled and not self.configured:
             raise SchedulerError(f"placement.{self.path}: affinityEnabled needs keys in {self.flag}")
-        if self.configured is not None and not set(self.equality_keys()) & set(self.configured):
+        if self.configured is not None and not set(self.needed_keys()) & set(self.configured):
             raise SchedulerError(f"placement.{self.path}: no key of the term is in {self.flag}")
 
-    def equality_keys(self):
+    def needed_keys(self):
         selector = self.selector or {}
-        single = [
+        needed = [
             requirement["key"]
             for requirement in selector.get("matchExpressions") or []
-            if requirement["operator"] == "In" and len(requirement.get("values") or []) == 1
+            if requirement["operator"] in ("In", "Exists")
         ]
-        return [*(selector.get("matchLabels") or {}), *single, *self.same]
+        return [*(selector.get("matchLabels") or {}), *needed, *self.same]
 
     def matches(self, other):
         """Whether the term selects the other workload, perhaps the owner itself."""
@@ -93,13 +94,19 @@ class Term:
         return [f"{self.key}={value}" for value in sorted(common)]
 
 
-def read(fleet, binding):
-    """{"workloadAffinity": {list: [Term]}, …}; raises if a term is invalid or has no indexed key."""
+def switched_off(raw):
+    return raw.get("affinityEnabled") is False and raw.get("labelSelector") is None and not raw.get("matchLabelKeys")
+
+
+def read(fleet, binding, *, checks=True):
+    """{"workloadAffinity": {list: [Term]}, …}; raises if a term is invalid or, with `checks`, has no indexed key."""
     placement = placement_fields.read(fleet, binding)
     terms = {}
     for sign in FLAGS:
         side = placement.get(sign) or {}
-        required = [Term(fleet, binding, path, raw) for path, raw in entries(side, sign, REQUIRED)]
+        required = [
+            Term(fleet, binding, path, raw) for path, raw in entries(side, sign, REQUIRED) if not switched_off(raw)
+        ]
         preferred = [
             Term(
                 fleet,
@@ -109,8 +116,9 @@ def read(fleet, binding):
                 entry.get("weight") or 0,
             )
             for path, entry in entries(side, sign, PREFERRED)
+            if not switched_off(entry.get("workloadAffinityTerm") or {})
         ]
-        for term in [*required, *preferred]:
+        for term in [*required, *preferred] if checks else []:
             term.check()
         terms[sign] = {REQUIRED: required, PREFERRED: preferred}
     return terms
@@ -168,11 +176,20 @@ def check_anti_affinity(attempt, cluster):
 
 
 def owned(fleet, peer):
-    """The required anti-affinity terms of a peer."""
+    """The required anti-affinity terms of a peer, without those that are rejected."""
     try:
-        return read(fleet, peer)["workloadAntiAffinity"][REQUIRED]
+        terms = read(fleet, peer, checks=False)["workloadAntiAffinity"][REQUIRED]
     except Failure:
         return []
+    return [term for term in terms if is_served(term)]
+
+
+def is_served(term):
+    try:
+        term.check()
+    except Failure:
+        return False
+    return True
 
 
 def rejected_by(attempt, cluster, reason, pairs):
