@@ -223,7 +223,7 @@ def test_explain_names_the_clusters_in_doubt(run, tmp_path):
     result = run("explain", "flinkdeployment/pipe-b", "-f", str(tmp_path))
     assert result.stdout.splitlines() == [
         NOT_KNOWN,
-        "  member2  fits  tier 0  score 0  available unlimited",
+        "  member2  fits  tier 0  score 0  available 0",
         f"  member1  labels-unknown  {NOT_KNOWN}",
     ]
     assert result.exit_code == 1

@@ -37,6 +37,11 @@ def binding(placement=WEIGHTED, applied=..., replicas=4, clusters=(("x", 4),), s
 CHANGED = {**TWO, "clusterAffinities": [TWO["clusterAffinities"][0], {"affinityName": "b", "clusterNames": ["y"]}]}
 
 
+INHERITED, OBSERVED = {"affinityStrategy": {"mode": "Inherited"}}, {"schedulerObservingAffinityName": "a"}
+TIERS = [{"affinityName": "a", "clusterNames": ["x"]}, {"affinityName": "b"}]
+OWN = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}}]}
+
+
 @pytest.mark.parametrize("written, due", [
     (binding(), False),
     (binding(applied=None), True),
@@ -50,6 +55,19 @@ CHANGED = {**TWO, "clusterAffinities": [TWO["clusterAffinities"][0], {"affinityN
     (binding({**WEIGHTED, "workloadAffinity": {"affinity": {"groupByLabelKey": "k"}}}, WEIGHTED), True),
     (binding({**TWO, "workloadAffinity": {"affinity": {"groupByLabelKey": "k"}}}, TWO,
              status={"schedulerObservingAffinityName": "a"}), False),
+    # Every edit of Bayplan's own fields counts, also beside an observed group.
+    (binding({**TWO, **INHERITED}, TWO, status=OBSERVED), True),
+    (binding({**TWO, **INHERITED}, {**CHANGED, **INHERITED}, status=OBSERVED), True),  # the other group is a tier
+    (binding({**TWO, **INHERITED}, status=OBSERVED), False),
+    (binding({**TWO, "workloadAffinity": OWN}, TWO, status=OBSERVED), True),
+    (binding({**TWO, "workloadAntiAffinity": OWN}, TWO, status=OBSERVED), True),
+    (binding(TWO, {**TWO, "workloadAntiAffinity": OWN}, status=OBSERVED), True),
+    (binding({**WEIGHTED, "preferredClusterAffinities": TIERS}, WEIGHTED, status=OBSERVED), True),
+    (binding({**WEIGHTED, "preferredClusterAffinities": TIERS}, status=OBSERVED), False),
+    (binding({**WEIGHTED, "preferredClusterAffinities": TIERS},
+             {**WEIGHTED, "preferredClusterAffinities": TIERS[:1]}, status=OBSERVED), True),
+    (binding({**WEIGHTED, "clusterAffinity": {"clusterNames": ["x"], "supplements": [{}]}},
+             {**WEIGHTED, "clusterAffinity": {"clusterNames": ["x"]}}), True),
     (binding(replicas=5), True),
     (binding(clusters=(("x", 1), ("y", 3))), False),
     (binding(clusters=()), True),
@@ -64,6 +82,21 @@ CHANGED = {**TWO, "clusterAffinities": [TWO["clusterAffinities"][0], {"affinityN
 ])  # fmt: skip
 def test_which_changes_need_scheduling(written, due):
     assert binding_triggers.needs_scheduling(written, {"gone"}) is due
+
+
+ALL_TIERS = {"clusterAffinity": {"clusterNames": ["x"], "supplements": [{"clusterNames": ["y"]}]}}
+
+
+@pytest.mark.parametrize("where", ["placement", "binding", "template"])
+def test_recovery_moves_no_duplicated_workload_with_tiers(where):
+    placement = ALL_TIERS if where == "placement" else {}
+    written = binding(placement, clusters=(("y", 4),))
+    if where == "binding":
+        written.metadata.annotations["bayplan.io/placement"] = json.dumps(ALL_TIERS)
+    template = json.dumps(ALL_TIERS) if where == "template" else None
+    assert not binding_triggers.needs_scheduling(written, (), template)
+    written.spec.replicas = 5
+    assert binding_triggers.needs_scheduling(written, (), template)
 
 
 @pytest.mark.parametrize("written, why", [
