@@ -35,11 +35,16 @@ DEFAULT_ZONE = "nova"
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """The keys of each level, most trusted first; whether zones are hosts, or nodes machines, for every provider."""
+    """
+    The keys of each level, most trusted first; whether zones are hosts, or nodes machines, for every provider.
+
+    `inventory_revealed`: whether reports may say which obfuscated label is which machine of the inventory.
+    """
 
     keys: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=lambda: dict(KEYS))
     zone_is_host: bool = False
     bare_metal: bool = False
+    inventory_revealed: bool = False
 
     def preferring(self, level: str, key: str) -> Catalogue:
         """The catalogue with this key before all others of the level."""

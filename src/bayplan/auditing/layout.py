@@ -77,6 +77,37 @@ class ComponentInstance(msgspec.Struct, frozen=True):
     healthy: bool = True
 
 
+class Grouping(msgspec.Struct, frozen=True):
+    """
+    Obfuscated labels of a level beside an inventory, as (node, label, name in the inventory).
+
+    They agree if the same nodes share a domain by both. `revealed`: texts may say which label is which machine.
+    """
+
+    level: str
+    pairs: tuple[tuple[str, str, str], ...]
+    revealed: bool = False
+
+    def conflicts(self) -> list[tuple[tuple[str, ...], str]]:
+        """The nodes that one of the two puts together and the other apart, with a text; empty if they agree."""
+        found = []
+        for own, other, text in (
+            (1, 2, "one {} by label, {} by the inventory"),
+            (2, 1, "one {} by the inventory, {} by label"),
+        ):
+            names: dict[str, list[str]] = {}
+            others: dict[str, set[str]] = {}
+            for pair in self.pairs:
+                names.setdefault(pair[own], []).append(pair[0])
+                others.setdefault(pair[own], set()).add(pair[other])
+            for domain, apart in sorted(others.items()):
+                if len(apart) > 1:
+                    shown = f" ({domain}: {', '.join(sorted(apart))})" if self.revealed else ""
+                    nodes = tuple(sorted(names[domain]))
+                    found.append((nodes, f"{', '.join(nodes)}: {text.format(self.level, len(apart))}{shown}"))
+        return found
+
+
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """
     All nodes, and the members of every component.
@@ -84,7 +115,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     `component_evidence` is `observed` (pods), `declared` (endpoints) or `inferred` (one per control-plane node) by
     component; a component of which nothing is known is in neither mapping. `external` are machines outside the cluster
     that run parts of its control plane: etcd members known only by address, or the nodes of a hosting cluster.
-    `api_servers` is the number of API servers according to other sources, by source.
+    `api_servers` is the number of API servers according to other sources, by source. `groupings` are obfuscated labels
+    to compare with an inventory.
     """
 
     nodes: tuple[AuditNode, ...]
@@ -94,6 +126,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     external: tuple[AuditNode, ...] = ()
     api_servers: Mapping[str, int] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    groupings: tuple[Grouping, ...] = ()
 
     @property
     def control_plane(self) -> tuple[AuditNode, ...]:

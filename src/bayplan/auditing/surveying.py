@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from bayplan.auditing import component_survey, second_sources
+from bayplan.auditing import component_survey, inventory_matching, second_sources
 from bayplan.auditing.audit_input import AuditInput, Inventory
 from bayplan.auditing.catalogue import BARE_METAL, ZONE_IS_HOST, Catalogue
 from bayplan.auditing.layout import (
@@ -15,7 +15,6 @@ from bayplan.auditing.layout import (
     HOST,
     INFERRED,
     LEVELS,
-    OBSERVED,
     REGION,
     WORKER,
     ZONE,
@@ -36,14 +35,24 @@ def layout_of(given: AuditInput, catalogue: Catalogue | None = None) -> Layout:
     nodes = _unique(given.nodes)
     stated = second_sources.statements(given, nodes, catalogue)
     held = second_sources.holdings(given, nodes)
-    surveyed = tuple(
-        _node(node, catalogue, given.inventory, stated.get(node.metadata.name, ()), held.get(node.metadata.name, ()))
+    hosting = _unique(given.hosting.nodes) if given.hosting is not None else []
+    entries = {node.metadata.name: _of_inventory(node, given.inventory) for node in (*nodes, *hosting)}
+    surveyed = [
+        _node(
+            node,
+            catalogue,
+            entries[node.metadata.name],
+            stated.get(node.metadata.name, ()),
+            held.get(node.metadata.name, ()),
+        )
         for node in nodes
-    )
-    layout = Layout(nodes=surveyed, notes=_contradictions(surveyed))
+    ]
+    surveyed += [_node(node, catalogue, entries[node.metadata.name]) for node in hosting]
+    matched, groupings = inventory_matching.match(surveyed, entries, revealed=catalogue.inventory_revealed)
+    own = tuple(matched[: len(nodes)])
+    layout = Layout(nodes=own, notes=_contradictions(own), groupings=groupings)
     if given.hosting is not None:
-        outside = [_node(node, catalogue, given.inventory) for node in _unique(given.hosting.nodes)]
-        return component_survey.with_hosting(layout, outside, given.hosting.pods)
+        return component_survey.with_hosting(layout, matched[len(nodes) :], given.hosting.pods)
     return component_survey.with_components(layout, given, _addresses(nodes))
 
 
@@ -64,7 +73,7 @@ def _addresses(nodes: Iterable[ObservedNode]) -> dict[str, str]:
 def _node(
     node: ObservedNode,
     catalogue: Catalogue,
-    inventory: Inventory,
+    entry: Mapping[str, str],
     stated: Iterable[Statement] = (),
     holds: Iterable[str] = (),
 ) -> AuditNode:
@@ -78,11 +87,6 @@ def _node(
         del evidence[HOST]
     for level, value in _inferred(node, domains, catalogue).items():
         domains[level], evidence[level] = value, INFERRED
-    entry = _of_inventory(node, inventory)
-    seen = {level: value for level, value in entry.items() if level in LEVELS}
-    other_sources = [*stated, *(("inventory", level, value) for level, value in seen.items() if level in declared)]
-    for level, value in seen.items():
-        domains[level], evidence[level] = value, OBSERVED
     return AuditNode(
         name=node.metadata.name,
         roles=_roles(labels, annotations, node),
@@ -92,7 +96,7 @@ def _node(
         domains=domains,
         evidence=evidence,
         keys=keys,
-        other_sources=tuple(other_sources),
+        other_sources=tuple(stated),
         vacuous=vacuous,
         provider_id=node.spec.provider_id,
         created=node.metadata.creation_timestamp or "",

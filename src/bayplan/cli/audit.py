@@ -42,12 +42,13 @@ _BAR_WIDTH = 30
         "kubectl get nodes,pods,pdb,pv,pvc,leases -A -o json | bayplan audit -f - --repair",
         "bayplan audit -f dump.json --inventory servers.json --ha -o markdown",
         "bayplan audit -f dump.json --lose zone --lose power-feed --require fd-room-zone",
-        "bayplan audit labels --inventory servers.yaml --hash-key-file key",
+        "bayplan audit labels -f dump.json --inventory servers.json --hash-key-file key",
     ),
     details=(
         "Nodes are enough for an answer; pods, leases, Machines, volumes, ConfigMaps and an inventory make it more "
         "precise. With pods in the input, the audit also shows which workloads each failure affects and whether the "
-        "displaced pods fit on the remaining nodes. `audit labels` prints kubectl label commands from an inventory. "
+        "displaced pods fit on the remaining nodes. `audit labels` prints kubectl label commands, or manifests, "
+        "from an inventory; labels that nodes have with another value are listed and not changed. "
         "Exit code 0 if every required check is PASS or N/A, 1 if one is FAIL or UNDECIDED."
     ),
     groups=(
@@ -77,6 +78,12 @@ _BAR_WIDTH = 30
             help="With `labels`: replace values by a hash with the key in this file.",
         ),
         commands.Option(
+            "--overwrite",
+            is_flag=True,
+            heading=audit_options.TOPOLOGY_HEADING,
+            help="With `labels`: change labels that nodes have with another value, instead of listing them.",
+        ),
+        commands.Option(
             "--repair",
             is_flag=True,
             heading=audit_options.PROFILE_HEADING,
@@ -91,6 +98,7 @@ def audit(
     output: str,
     subject: str,
     hash_key_file: str | None,
+    overwrite: bool,
     repair: bool,
     exit_zero: bool,
     sources: options.InputOptions,
@@ -101,13 +109,15 @@ def audit(
 ) -> int:
     """Run the checks on the input and write the verdicts."""
     if what == "labels":
-        if commands.was_typed("output"):
-            raise click.UsageError("`audit labels` prints shell commands and has no other output format: omit -o")
-        return _labels(sources, topology, hash_key_file, console)
+        if commands.was_typed("output") and output not in ("json", "yaml"):
+            raise click.UsageError("`audit labels` prints shell commands, or manifests with -o json or yaml")
+        return _labels(sources, topology, LabelOptions(hash_key_file, overwrite, output), console)
     sources.check()
     topology.check()
     if commands.was_typed("hash_key_file"):
         raise click.UsageError("--hash-key-file is an option of `audit labels`; an audit does not hash values")
+    if overwrite:
+        raise click.UsageError("--overwrite is an option of `audit labels`; an audit changes no labels")
     if repair and output not in _REPAIRABLE:
         raise click.UsageError(f"--repair needs one of the output formats {', '.join(_REPAIRABLE)}")
     if output == "scs-report" and not subject:
@@ -263,9 +273,9 @@ def _read(
             placeable=placeable,
             unlisted=fetching.unlisted if fetching else (),
         )
-    content = inventory.load_inventory(topology.inventory, losses.named()) if topology.inventory else {}
+    content, notes = inventory.load_inventory(topology.inventory, losses.named()) if topology.inventory else ({}, [])
     unknown = inventory.unknown_entries(content, given.nodes)
-    warnings = given.warnings
+    warnings = (*given.warnings, *notes)
     if unknown:
         warnings += (inventory.unknown_entries_text(str(topology.inventory), unknown),)
     hosting = None
@@ -282,35 +292,62 @@ def _fetching(sources: options.InputOptions) -> AuditFetcher | None:
     return AuditFetcher(sources.open())
 
 
+class LabelOptions(msgspec.Struct, frozen=True):
+    """What `audit labels` prints, and how."""
+
+    hash_key_file: str | None
+    overwrite: bool
+    output: str
+
+    def hash_key(self) -> str:
+        """The key of the file; empty if values are not hashed."""
+        from bayplan.errors import Fault, InputError
+
+        if not self.hash_key_file:
+            return ""
+        try:
+            key = pathlib.Path(self.hash_key_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise InputError(Fault(f"cannot be read: {error.strerror or error}", file=self.hash_key_file)) from None
+        except UnicodeDecodeError:
+            raise InputError(Fault("expected a key in UTF-8, got other bytes", file=self.hash_key_file)) from None
+        if not key:
+            raise InputError(Fault("the key is empty", file=self.hash_key_file))
+        return key
+
+
 def _labels(
-    sources: options.InputOptions, topology: TopologyOptions, hash_key_file: str | None, console: Console
+    sources: options.InputOptions, topology: TopologyOptions, label_options: LabelOptions, console: Console
 ) -> int:
-    from bayplan.errors import Fault, InputError
     from bayplan.reading import audit_files, inventory
     from bayplan.reading.files import ReadOptions
-    from bayplan.writing import audit_labels
+    from bayplan.writing import audit_labels, versioned
 
     if not topology.inventory:
         raise click.UsageError("`audit labels` needs an inventory: give one with --inventory")
-    key = ""
-    if hash_key_file:
-        try:
-            key = pathlib.Path(hash_key_file).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise InputError(Fault(f"cannot be read: {error.strerror or error}", file=hash_key_file)) from None
-        except UnicodeDecodeError:
-            raise InputError(Fault("expected a key in UTF-8, got other bytes", file=hash_key_file)) from None
-        if not key:
-            raise InputError(Fault("the key is empty", file=hash_key_file))
-    content = inventory.load_inventory(topology.inventory)
+    key = label_options.hash_key()
+    content, notes = inventory.load_inventory(topology.inventory)
     fetching = _fetching(sources)
     nodes: Sequence[ObservedNode] = ()
     if sources.filename or sources.has_state:
         live = fetching.sources() if fetching else ()
         read = ReadOptions(sources.filename, recursive=sources.recursive, state=sources.state, live=live)
         nodes = audit_files.load(read).nodes
-    named = inventory.by_node(content, nodes)
-    console.answer(audit_labels.commands(named, hash_key=key, keys=topology.keys()))
+    found = audit_labels.changes(
+        inventory.by_node(content, nodes),
+        present={node.metadata.name: node.metadata.labels or {} for node in nodes},
+        hash_key=key,
+        keys=topology.keys(),
+    )
+    overwrite = label_options.overwrite
+    for text in [*notes, *(line for one in found if not overwrite for line in audit_labels.differing_text(one))]:
+        console.warning(text)
+    if label_options.output == "table":
+        console.answer(audit_labels.commands(found, overwrite=overwrite))
+    else:
+        items = audit_labels.manifests(found, overwrite=overwrite)
+        content_of_list = {"apiVersion": "v1", "kind": "List", "items": items}
+        console.answer(versioned.written(content_of_list, label_options.output))
     return commands.EXIT_YES
 
 

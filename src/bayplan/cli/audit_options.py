@@ -37,6 +37,7 @@ class TopologyOptions(msgspec.Struct, frozen=True):
     """Where the topology of the nodes is read from."""
 
     inventory: str | None
+    reveal_inventory: bool
     label_key: tuple[str, ...]
     zone_is_host: bool
     bare_metal: bool
@@ -57,13 +58,17 @@ class TopologyOptions(msgspec.Struct, frozen=True):
 
     def check(self) -> None:
         """Raise a usage error for an option that would have no effect."""
+        if self.reveal_inventory and not self.inventory:
+            raise click.UsageError("--reveal-inventory is about the names of --inventory: give --inventory too")
         if self.hosting_namespace and not self.hosting:
             raise click.UsageError("--hosting-namespace is a namespace of the cluster of --hosting: give --hosting too")
 
     def catalogue(self) -> Catalogue:
         from bayplan.auditing.catalogue import Catalogue
 
-        catalogue = Catalogue(zone_is_host=self.zone_is_host, bare_metal=self.bare_metal)
+        catalogue = Catalogue(
+            zone_is_host=self.zone_is_host, bare_metal=self.bare_metal, inventory_revealed=self.reveal_inventory
+        )
         for level, key in self.keys().items():
             catalogue = catalogue.preferring(level, key)
         return catalogue
@@ -155,6 +160,13 @@ TOPOLOGY = commands.OptionGroup(
             heading=TOPOLOGY_HEADING,
             help="Topology of the machines: YAML with node: {host: …, zone: …}, or the output of openstack server list "
             "--long -f json.",
+        ),
+        commands.Option(
+            "--reveal-inventory",
+            is_flag=True,
+            heading=TOPOLOGY_HEADING,
+            help="Name machines as the inventory does where labels are obfuscated. The report then says which label is "
+            "which machine.",
         ),
         commands.Option(
             "--label-key",

@@ -10,6 +10,7 @@ import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from bayplan.auditing.catalogue import DEFAULT_ZONE
 from bayplan.auditing.layout import CLOUD, HOST, LEVELS, RACK, REGION, ZONE
 from bayplan.errors import Fault, InputError
 from bayplan.reading import files
@@ -30,12 +31,12 @@ _LEVEL_OF_NAME = {
 }
 
 
-def load_inventory(path: str, named: Collection[str] = ()) -> dict[str, dict[str, str]]:
+def load_inventory(path: str, named: Collection[str] = ()) -> tuple[dict[str, dict[str, str]], list[str]]:
     """
-    The domain of each level by node, or by server id, from a file in YAML or JSON.
+    The domain of each level by node, or by server id, from a file in YAML or JSON, and notes on what is left out.
 
     The file holds either `node: {host: …, zone: …}`, or the output of `openstack server list --long -f json`. Other
-    shared resources, such as a power feed, are read if they are `named`.
+    shared resources, such as a power feed, are read if they are `named`. Zones that tell nothing are left out.
     """
     from bayplan.reading import yaml_documents
 
@@ -44,6 +45,7 @@ def load_inventory(path: str, named: Collection[str] = ()) -> dict[str, dict[str
         raise InputError(source)
     content = yaml_documents.read_value(source)
     faults: list[Fault] = []
+    is_server_list = isinstance(content, list)
     if isinstance(content, list):
         found = _of_servers(content, path, named, faults)
     elif isinstance(content, dict) and content:
@@ -52,7 +54,27 @@ def load_inventory(path: str, named: Collection[str] = ()) -> dict[str, dict[str
         raise InputError(Fault("expected domains by node, or a list of servers", file=path))
     if faults:
         raise InputError(faults)
-    return found
+    note = _leave_out_zones(found, path, is_server_list=is_server_list)
+    return found, [note] if note else []
+
+
+def _leave_out_zones(entries: dict[str, dict[str, str]], path: str, *, is_server_list: bool) -> str:
+    """
+    Remove zones that tell nothing, and say so: OpenStack's default zone, and one zone for all servers of a list.
+
+    Every server of OpenStack has a zone, also where none was configured. In an inventory written by hand, one zone for
+    all is a statement.
+    """
+    zones = {entry[ZONE] for entry in entries.values() if ZONE in entry}
+    several = len({id(entry) for entry in entries.values()}) > 1
+    useless = zones if is_server_list and several and len(zones) == 1 else zones & {DEFAULT_ZONE}
+    for entry in entries.values():
+        if entry.get(ZONE) in useless:
+            del entry[ZONE]
+    if not useless:
+        return ""
+    why = "the default of OpenStack" if useless == {DEFAULT_ZONE} else "the same for all servers"
+    return f"{path}: zone {useless.pop()} tells nothing, as it is {why}; it is left out"
 
 
 def _levels(name: str, entry: object, path: str, named: Collection[str], faults: list[Fault]) -> dict[str, str]:

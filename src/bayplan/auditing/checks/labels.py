@@ -41,6 +41,7 @@ PRESENT = (
 
 
 # scs-0214-labels-current: labels agree with every second source: pods bound earlier, storage, Machines, an inventory.
+# Obfuscated labels agree with an inventory if the same nodes share a domain by both.
 
 
 def _current(facts: AuditFacts) -> CheckOutcome:
@@ -54,10 +55,16 @@ def _current(facts: AuditFacts) -> CheckOutcome:
             n_compared += 1
             if node.labels[key] != value:
                 wrong.setdefault(node.name, []).append(f"{level} {node.labels[key]}, {source} says {value}")
-    if wrong:
-        message = "; ".join(f"{node}: {', '.join(texts)}" for node, texts in wrong.items())
+    texts = [f"{node}: {', '.join(found)}" for node, found in wrong.items()]
+    names = dict.fromkeys(wrong)
+    for grouping in facts.layout.groupings:
+        n_compared += len(grouping.pairs)
+        for apart, text in grouping.conflicts():
+            names.update(dict.fromkeys(apart))
+            texts.append(text)
+    if texts:
         fix = "set the labels again: they are not refreshed automatically"
-        return CheckOutcome(BROKEN, message, tuple(wrong), OBSERVED, fix)
+        return CheckOutcome(BROKEN, "; ".join(texts), tuple(names), OBSERVED, fix)
     if not n_compared:
         message = "no second source to compare labels with; a stale one would not show"
         return CheckOutcome(OPEN, message, fix="give pods, Machines or an inventory too")

@@ -173,6 +173,10 @@ def layout_after(layout: Layout, found: RepairPlan) -> Layout:
         layout,
         nodes=(*(place(node, moved.get(node.name)) for node in layout.nodes), *added),
         external=tuple(place(node, moved.get(node.name)) for node in layout.external),
+        groupings=tuple(
+            msgspec.structs.replace(one, pairs=tuple(pair for pair in one.pairs if pair[0] not in moved))
+            for one in layout.groupings
+        ),
         members={
             name: tuple(ComponentInstance(m.node, m.healthy or m.node in moved) for m in members)
             for name, members in components.items()

@@ -1,0 +1,126 @@
+"""
+The domains of nodes according to an inventory, and whether labels agree with it.
+
+Labels may be obfuscated: OpenStack writes hashes of host names, and so does `audit labels --hash-key-file`. Obfuscated
+labels are compared by grouping: what must agree is which nodes share a domain. Knows nothing of checks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from bayplan.auditing.layout import DECLARED, HOST, LEVELS, OBSERVED, AuditNode, Grouping
+
+_DIGEST = re.compile(r"(?=.*[0-9])[0-9a-f]{16,}")
+Entries = Mapping[str, Mapping[str, str]]  # the domain of each level, by node name
+
+
+def match(
+    nodes: Sequence[AuditNode], entries: Entries, *, revealed: bool = False
+) -> tuple[list[AuditNode], tuple[Grouping, ...]]:
+    """
+    The nodes with the domains of the inventory, and the groupings to compare at levels with obfuscated labels.
+
+    A domain that has an obfuscated label keeps it as its name, unless `revealed`: the inventory's own names would say
+    which hash is which machine.
+    """
+    groupings = []
+    found = list(nodes)
+    for level in LEVELS:
+        stated = {node.name: value for node in found if (value := entries.get(node.name, {}).get(level))}
+        if stated:
+            labels = {node.name: node.labels[node.keys[level]] for node in found if _is_labelled(node, level)}
+            obfuscated = obfuscated_values(level, labels.values(), stated.values())
+            pairs = tuple((name, labels[name], value) for name, value in stated.items() if name in labels)
+            grouping = Grouping(level, tuple(pair for pair in pairs if pair[1] in obfuscated), revealed)
+            names = _names(grouping, pairs)
+            relation = _Relation(level, labels, stated, obfuscated, names, _hosts_by_label(grouping))
+            found = [relation.placed(node) for node in found]
+            groupings += [grouping] if grouping.pairs else []
+    return found, tuple(groupings)
+
+
+def obfuscated_values(level: str, labels: Iterable[str], stated: Iterable[str]) -> frozenset[str]:
+    """
+    The label values that are not names of the inventory: digests, and those of hosts if no label is such a name.
+
+    A plain zone or region that differs from the inventory is wrong, not obfuscated.
+    """
+    given, known = set(labels), set(stated)
+    other_names = level == HOST and not given & known
+    return frozenset(value for value in given - known if other_names or _DIGEST.fullmatch(value))
+
+
+def _is_labelled(node: AuditNode, level: str) -> bool:
+    """Whether a label says its domain; one that names the node itself does not."""
+    return level in node.keys and not (level == HOST and node.vacuous)
+
+
+def _hosts_by_label(grouping: Grouping) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for _, label, value in grouping.pairs:
+        found.setdefault(label, set()).add(value)
+    return found
+
+
+def _names(grouping: Grouping, pairs: Sequence[tuple[str, str, str]]) -> dict[str, str]:
+    """
+    The name in the layout of each domain that has an obfuscated label: that label, if each belongs to the other alone.
+
+    Where the groupings differ, no label is a name; the name then has a space, so that it cannot be taken for a label.
+    """
+    values_of = _hosts_by_label(grouping)
+    labels_of: dict[str, set[str]] = {}
+    for _, label, value in pairs:
+        labels_of.setdefault(value, set()).add(label)
+    found: dict[str, str] = {}
+    for node, label, value in grouping.pairs:
+        if grouping.revealed:
+            found[value] = value
+        elif labels_of[value] == {label} and values_of[label] == {value}:
+            found[value] = label
+        else:
+            found.setdefault(value, f"{grouping.level} of {node}")
+    return found
+
+
+class _Relation(msgspec.Struct, frozen=True):
+    """Labels and inventory at one level, by node name; `names` are the names in the layout by the inventory's names."""
+
+    level: str
+    labels: Mapping[str, str]
+    stated: Mapping[str, str]
+    obfuscated: frozenset[str]
+    names: Mapping[str, str]
+    values_of: Mapping[str, set[str]]
+
+    def placed(self, node: AuditNode) -> AuditNode:
+        """The node with its domain at the level, None where it cannot be told from that of other nodes."""
+        value, label = self.stated.get(node.name), self.labels.get(node.name)
+        if value is not None:
+            plain = label is not None and label not in self.obfuscated
+            vacuous = self.level == HOST and bool(node.vacuous)
+            compared = (("inventory", self.level, value),) if plain or (vacuous and self.level in node.keys) else ()
+            return self._at(node, self.names.get(value, value), OBSERVED, compared)
+        if label is None or label not in self.obfuscated:
+            return node
+        candidates = self.values_of.get(label, set())
+        if len(candidates) == 1:
+            return self._at(node, self.names[next(iter(candidates))], DECLARED)
+        # A hash of which only the label is known, and a machine of which only the name is, may be the same.
+        unmatched = any(value not in self.names for name, value in self.stated.items() if name not in self.labels)
+        return self._at(node, None if candidates or unmatched else label, DECLARED)
+
+    def _at(
+        self, node: AuditNode, domain: str | None, evidence: str, compared: tuple[tuple[str, str, str], ...] = ()
+    ) -> AuditNode:
+        others = {level: kind for level, kind in node.evidence.items() if level != self.level}
+        return msgspec.structs.replace(
+            node,
+            domains={**node.domains, self.level: domain},
+            evidence={**others, self.level: evidence} if domain else others,
+            other_sources=(*node.other_sources, *compared),
+        )
