@@ -95,7 +95,7 @@ def test_hashed_labels_then_pass_the_audit_with_the_inventory(run, files, tmp_pa
     (tmp_path / "key").write_text("secret\n")
     control = {"node-role.kubernetes.io/control-plane": "", "topology.kubernetes.io/region": "r"}
     servers = {f"n{i}": (f"hv{i}", f"az{i}") for i in range(3)}
-    words = files({name: control for name in servers}, servers)
+    words = files(dict.fromkeys(servers, control), servers)
     manifests = json.loads(run(*words, "--hash-key-file", tmp_path / "key", "-o", "json").stdout)["items"]
     labelled = {one["metadata"]["name"]: {**control, **one["metadata"]["labels"]} for one in manifests}
     words = files(labelled, servers)
