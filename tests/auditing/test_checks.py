@@ -327,7 +327,7 @@ def test_the_record_asks_for_duplicates_and_only_warns_of_halves_and_workers():
     (["cp z/a"],                                       "not distributed, not loss-safe"),
     (["2x cp z/a", "cp z/b"],                          "distributed over machines, not loss-safe"),
     (["cp x/a", "cp y/b", "cp y/c"],                   "distributed over zones, loss-safe for machines"),
-    (["cp x/a r", "cp y/b s", "cp z/c t"],             "distributed over sites (perhaps over clouds), loss-safe for sites (perhaps for clouds)"),
+    (["cp x/a r", "cp y/b s", "cp z/c t"],             "distributed over sites, loss-safe for sites"),
     (["3x cp nova/-"], "not distributed (perhaps over machines), not loss-safe (perhaps for machines)"),
 ])  # fmt: skip
 def test_stages_in_both_senses(rows, stage):

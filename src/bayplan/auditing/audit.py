@@ -12,7 +12,7 @@ import msgspec
 
 from bayplan.auditing import checks, profiles, spread
 from bayplan.auditing.catalogue import HOST_KEY, REGION_KEY, ZONE_KEY
-from bayplan.auditing.layout import COMPONENTS, DECLARED, ETCD, STAGES, Layout
+from bayplan.auditing.layout import COMPONENTS, DECLARED, ETCD, HOST, RACK, REGION, STAGES, ZONE, Layout
 from bayplan.auditing.outcomes import BROKEN, HOLDS, NOT_APPLICABLE, OPEN, AuditFacts, CheckOutcome, hidden, state_of
 from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, INFO, AuditProfile
 from bayplan.auditing.survival import Survival
@@ -58,12 +58,16 @@ class RedundancyStage(msgspec.Struct, frozen=True):
     The stage of SCS-0213 that the control plane has reached, in two senses.
 
     `distributed`: the domains that it is distributed over. `loss_safe`: the domains of which it survives any one loss.
+    Nothing is known of a `hidden` control plane.
     """
 
     distributed: StageRange
     loss_safe: StageRange
+    hidden: bool = False
 
     def __str__(self) -> str:
+        if self.hidden:
+            return "of unknown stage: no part of it is visible"
         texts = (("distributed", "over", self.distributed), ("loss-safe", "for", self.loss_safe))
         return ", ".join(_stage_text(*text) for text in texts)
 
@@ -102,7 +106,7 @@ def run_audit(
         for check in checks.ALL.values()
         if check.id in profile.weights
     ]
-    stage = RedundancyStage(_stage_range(facts, DISTRIBUTED), _stage_range(facts, LOSS_SAFE))
+    stage = RedundancyStage(_stage_range(facts, DISTRIBUTED), _stage_range(facts, LOSS_SAFE), facts.hidden)
     for sense, name in required_stages:
         found = _required_stage_outcome(facts, stage, name, sense)
         results.append(_result(STAGE_ID, f"Control plane {sense} at stage {name}", "SCS-0213, stages", FAIL, found))
@@ -176,7 +180,21 @@ def _reaches_stage(facts: AuditFacts, stage: str, sense: str) -> bool | None:
     if facts.hidden or not facts.layout.members:
         return None
     answers = list(_component_answers(facts, STAGES[stage], sense))
-    return False if False in answers else None if None in answers else True
+    if False in answers:
+        return False
+    return None if None in answers or _is_contradicted(facts.layout, STAGES[stage]) else True
+
+
+def _is_contradicted(layout: Layout, level: str) -> bool:
+    """Whether a smaller domain is in two zones, or a zone in two regions, at once: then one of these labels is wrong."""
+    parents: dict[tuple[str, str, str], str] = {}
+    pairs = ((HOST, ZONE), (RACK, ZONE), (ZONE, REGION)) if level == ZONE else ((HOST, REGION), (ZONE, REGION))
+    for node in layout.by_name().values() if level in (ZONE, REGION) else ():
+        for below, above in pairs:
+            domain, parent = node.at(below), node.at(above)
+            if domain and parent and parents.setdefault((below, above, domain), parent) != parent:
+                return True
+    return False
 
 
 def _component_answers(facts: AuditFacts, level: str, sense: str) -> Iterator[bool | None]:

@@ -30,6 +30,24 @@ KEYS: dict[str, tuple[str, ...]] = {
 # Providers whose zone label names the hypervisor, and those whose nodes are the machines themselves.
 ZONE_IS_HOST = ("proxmox", "xenorchestra")
 BARE_METAL = ("metal3",)
+# Providers of which there is one cloud. Of others, such as openstack or vsphere, there are as many as operators.
+ONE_CLOUD = (
+    "alicloud",
+    "aws",
+    "azure",
+    "digitalocean",
+    "equinixmetal",
+    "exoscale",
+    "gce",
+    "hcloud",
+    "ibmcloud",
+    "linode",
+    "oci",
+    "scaleway",
+    "tencentcloud",
+    "upcloud",
+    "vultr",
+)
 # The zone name of OpenStack where no zone was configured.
 DEFAULT_ZONE = "nova"
 

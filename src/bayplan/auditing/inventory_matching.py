@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing.layout import DECLARED, HOST, LEVELS, OBSERVED, AuditNode, Grouping
+from bayplan.auditing.layout import CLOUD, DECLARED, HOST, LEVELS, OBSERVED, AuditNode, Grouping
 
 _DIGEST = re.compile(r"(?=.*[0-9])[0-9a-f]{16,}")
 Entries = Mapping[str, Mapping[str, str]]  # the domain of each level, by node name
@@ -122,5 +122,6 @@ class _Relation(msgspec.Struct, frozen=True):
             node,
             domains={**node.domains, self.level: domain},
             evidence={**others, self.level: evidence} if domain else others,
+            cloud_assumed=node.cloud_assumed and self.level != CLOUD,
             other_sources=(*node.other_sources, *compared),
         )

@@ -13,8 +13,8 @@ import msgspec
 HOST, RACK, ZONE, REGION, CLOUD = "host", "rack", "zone", "region", "cloud"
 # From small to large. A region is a site in the terms of SCS-0213.
 LEVELS = (HOST, RACK, ZONE, REGION, CLOUD)
-# The stages of SCS-0213, by the level whose loss they are about.
-STAGES = {"machines": HOST, "zones": ZONE, "sites": REGION, "clouds": CLOUD}
+# The stages of SCS-0213 in its order, by the level whose loss they are about.
+STAGES = {"machines": HOST, "zones": ZONE, "clouds": CLOUD, "sites": REGION}
 
 # The evidence for a fact: a label declares it, it is inferred from other facts, or a second source observed it.
 DECLARED, INFERRED, OBSERVED = "declared", "inferred", "observed"
@@ -34,7 +34,8 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
     `vacuous` host value names the virtual machine itself and is therefore no domain.
 
     `shares` are other things that it may have in common with nodes, by name: a kernel version, a power feed. `holds`
-    is what only this node has at the moment, such as a leader's lease or a local volume.
+    is what only this node has at the moment, such as a leader's lease or a local volume. `cloud_assumed`: its cloud is
+    only the kind of its provider, of which there may be several clouds.
     """
 
     name: str
@@ -54,6 +55,7 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
     holds: tuple[str, ...] = ()
     ready: bool = True
     unschedulable: bool = False
+    cloud_assumed: bool = False
 
     def at(self, level: str) -> str | None:
         """The node's domain at the level, None if unknown."""

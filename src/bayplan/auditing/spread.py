@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from bayplan.auditing.layout import DECLARED, HOST, INFERRED, LEVELS, OBSERVED, AuditNode, Layout
+from bayplan.auditing.layout import CLOUD, DECLARED, HOST, INFERRED, LEVELS, OBSERVED, AuditNode, Layout
 
 Location = tuple[str | None, ...]  # the domain at each level, or at each level above the one in question
 _WEAKEST_FIRST = (INFERRED, DECLARED, OBSERVED)
@@ -24,7 +24,7 @@ class DomainSpread(msgspec.Struct, frozen=True, kw_only=True):
     `n` members: the nodes in each known domain, and those whose domain is unknown.
 
     The fullest domain holds `lo` to `hi` members, and there are `fewest` to `most` domains. `blocks` are the sizes of
-    the sets of unlabelled members that certainly share one domain.
+    the sets of unlabelled members that certainly share one domain. A cloud that is only assumed may be several.
     """
 
     level: str
@@ -157,18 +157,35 @@ def spread_over_domains(
     sizes = {domain: len(names) for domain, names in nodes_by_domain.items()}
     hi = _fullest(blocks, [(location_by_domain[domain], size) for domain, size in sizes.items()])
     fewest = _fewest(blocks, list(location_by_domain.values()))
+    parts = {domain: _certain_parts(domain, members, found, index) for domain in sizes} if level == CLOUD else {}
+    together = [max(parts[domain], default=0) if parts.get(domain) else size for domain, size in sizes.items()]
     return DomainSpread(
         level=level,
         n=len(found),
         nodes_by_domain={domain: tuple(names) for domain, names in sorted(nodes_by_domain.items())},
         unknown=tuple(name for name, _ in unknown),
-        lo=max([*sizes.values(), *(size for _, size in blocks)], default=0),
+        lo=max([*together, *(size for _, size in blocks)], default=0),
         hi=hi,
         fewest=min(len(found), 1) if hi == len(found) else max(2, fewest),
-        most=len(sizes) + len(blocks),
+        most=sum(max(len(parts.get(domain, ())), 1) for domain in sizes) + len(blocks),
         evidence=_evidence(members, level),
         blocks=tuple(size for _, size in blocks),
     )
+
+
+def _certain_parts(
+    cloud: str, members: Sequence[AuditNode], found: Sequence[tuple[str, Location]], index: int
+) -> list[int]:
+    """
+    How many members of an assumed cloud are certainly in one cloud, as they share a smaller domain; empty if it is one.
+
+    Nodes of one region are in one cloud, and so are those of one zone or machine.
+    """
+    here = [(node, name, place) for node, (name, place) in zip(members, found, strict=True) if place[index] == cloud]
+    if not any(node.cloud_assumed for node, _, _ in here):
+        return []
+    known = (next((domain for domain in reversed(place[:index]) if domain), name) for _, name, place in here)
+    return list(Counter(known).values())
 
 
 def _evidence(members: Iterable[AuditNode], level: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bayplan.auditing import component_survey, inventory_matching, second_sources
 from bayplan.auditing.audit_input import AuditInput, Inventory
-from bayplan.auditing.catalogue import BARE_METAL, ZONE_IS_HOST, Catalogue
+from bayplan.auditing.catalogue import BARE_METAL, ONE_CLOUD, ZONE_IS_HOST, Catalogue
 from bayplan.auditing.layout import (
     CLOUD,
     CONTROL_PLANE,
@@ -104,6 +104,7 @@ def _node(
         holds=tuple(holds),
         ready=all(c.status == "True" for c in node.status.conditions or () if c.type == "Ready"),
         unschedulable=node.spec.unschedulable,
+        cloud_assumed=evidence.get(CLOUD) == INFERRED and domains[CLOUD] not in ONE_CLOUD,
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TOPOLOGY_HEADING, PROFILE_HEADING, LOSS_HEADING = "Topology", "Checks", "Losses"
 _LEVELS = ("host", "rack", "zone", "region", "cloud")
-_STAGES = ("none", "machines", "zones", "sites", "clouds")
+_STAGES = ("none", "machines", "zones", "clouds", "sites")
 _PROFILES = (
     "scs-0214-v2",
     "scs-0214-v2-draft",
@@ -243,7 +243,7 @@ PROFILE = commands.OptionGroup(
             multiple=True,
             metavar="STAGE",
             heading=PROFILE_HEADING,
-            help="Stage that the control plane must reach: none, machines, zones, sites or clouds if it must be "
+            help="Stage that the control plane must reach: none, machines, zones, clouds or sites if it must be "
             "distributed over several of them, loss-safe:zones (and so on) if it must survive the loss of one. May be "
             "repeated.",
         ),
