@@ -297,19 +297,21 @@ def test_the_texts_name_machines_servers_and_labels():
         "a", "a", "b", annotations=annotations, provider_id="openstack:///1234", keys={HOST: "topology.openstack.org/host-id"}
     )  # fmt: skip
     found = plan_search.plan_repair(layout, [LOSE_A_HOST])
-    capi, cloud = instructions.cluster_api(found, layout), instructions.openstack(found, layout)
+    after = plans.layout_after(layout, found)
+    capi, cloud = instructions.cluster_api(found, layout, after), instructions.openstack(found, layout, after)
     assert 'kubectl -n tenant annotate machine kcp-x cluster.x-k8s.io/delete-machine=""' in capi
     assert "openstack server migrate --live-migration --host HYPERVISOR --wait 1234" in cloud
-    assert "kubectl label node cp0 topology.openstack.org/host-id=HOST-ID --overwrite" in cloud
+    assert "kubectl label node cp0 topology.openstack.org/host-id=new-host-1 --overwrite" in cloud
     grown = layout_of("a", annotations={"cluster.x-k8s.io/owner-name": "kcp"})
-    assert "kubectl scale kubeadmcontrolplane kcp --replicas=3" in instructions.cluster_api(
-        plan_search.plan_repair(grown, [LOSE_A_HOST]), grown
-    )
+    found = plan_search.plan_repair(grown, [LOSE_A_HOST])
+    text = instructions.cluster_api(found, grown, plans.layout_after(grown, found))
+    assert "kubectl scale kubeadmcontrolplane kcp --replicas=3" in text
 
 
 def test_a_name_from_a_dump_cannot_leave_its_quotes():
     layout = layout_of("a", "a", "b", provider_id="openstack:///1; rm -rf ~\n", keys={HOST: "k"})
-    lines = instructions.openstack(plan_search.plan_repair(layout, [LOSE_A_HOST]), layout)
+    found = plan_search.plan_repair(layout, [LOSE_A_HOST])
+    lines = instructions.openstack(found, layout, plans.layout_after(layout, found))
     assert "openstack server migrate --live-migration --host HYPERVISOR --wait '1; rm -rf ~'" in lines
     assert not any("\n" in line for line in lines)
 

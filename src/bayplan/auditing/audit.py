@@ -186,7 +186,7 @@ def _reaches_stage(facts: AuditFacts, stage: str, sense: str) -> bool | None:
 
 
 def _is_contradicted(layout: Layout, level: str) -> bool:
-    """Whether a smaller domain is in two zones, or a zone in two regions, at once: then one of these labels is wrong."""
+    """Whether a smaller domain is in two zones, or a zone in two regions: then one of these labels is wrong."""
     parents: dict[tuple[str, str, str], str] = {}
     pairs = ((HOST, ZONE), (RACK, ZONE), (ZONE, REGION)) if level == ZONE else ((HOST, REGION), (ZONE, REGION))
     for node in layout.by_name().values() if level in (ZONE, REGION) else ():

@@ -180,11 +180,11 @@ def _escaped(text: str) -> str:
 
 def repair_text(repair: Repair, before: Audit) -> str:
     """The plan, how to carry it out, the result of the audit afterwards, and the patches for workloads."""
-    plan, layout = repair.plan, before.layout
+    plan, layout, after = repair.plan, before.layout, repair.after.layout
     parts = [("Repair plan", [*(instructions.summary(plan) or ["no node needs to move"]), *_outcome(repair, before)])]
     if plan.n_changes:
-        parts.append(("With Cluster API", instructions.cluster_api(plan, layout)))
-        parts.append(("With OpenStack", instructions.openstack(plan, layout)))
+        parts.append(("With Cluster API", instructions.cluster_api(plan, layout, after)))
+        parts.append(("With OpenStack", instructions.openstack(plan, layout, after)))
     workloads = [line for stanza in repair.stanzas for line in _patch_lines(stanza)]
     if repair.stanzas_left:
         workloads.append(f"# {repair.stanzas_left} more workloads need a patch: -o json lists them")
@@ -227,7 +227,7 @@ def _patch_lines(stanza: Stanza) -> list[str]:
 
 def repair_document(repair: Repair, before: Audit) -> dict[str, Any]:
     """The repair plan as a part of the `AuditReport`, with its text lines."""
-    plan, layout = repair.plan, before.layout
+    plan, layout, after = repair.plan, before.layout, repair.after.layout
     return {
         "passes": repair.after.passed(),
         "remaining": [result.id for result in repair.after.results if result.gates],
@@ -242,8 +242,8 @@ def repair_document(repair: Repair, before: Audit) -> dict[str, Any]:
             level: {"before": plan.before.get(level, 0), "after": after} for level, after in plan.after.items()
         },
         "steps": instructions.summary(plan),
-        "clusterApi": instructions.cluster_api(plan, layout) if plan.n_changes else [],
-        "openstack": instructions.openstack(plan, layout) if plan.n_changes else [],
+        "clusterApi": instructions.cluster_api(plan, layout, after) if plan.n_changes else [],
+        "openstack": instructions.openstack(plan, layout, after) if plan.n_changes else [],
         "patches": [_patch(stanza) for stanza in repair.stanzas],
         "patchesLeft": repair.stanzas_left,
         "unlabelled": list(repair.unlabelled),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
+from collections.abc import Mapping
 
-from bayplan.auditing.layout import ETCD, HOST, Layout
+from bayplan.auditing.layout import CLOUD, ETCD, HOST, REGION, ZONE, AuditNode, Layout
 from bayplan.auditing.repairing.plans import LEARNER, NOT_YET, REMOVE_FIRST, NodeMove, RepairPlan, is_new
 
 
@@ -20,14 +22,16 @@ def summary(found: RepairPlan) -> list[str]:
     return [*lines, *found.notes]
 
 
-def cluster_api(found: RepairPlan, layout: Layout) -> list[str]:
-    """Shell commands and comments for the operator of the management cluster."""
+def cluster_api(found: RepairPlan, before: Layout, after: Layout) -> list[str]:
+    """Shell commands and comments for the operator of the management cluster; `after` is the layout planned."""
     lines = [
         "# The control-plane controller spreads over failure domains, not over machines: before anything is",
         "# replaced, list the target zones in the cluster's failure domains and give the machine template a server",
-        "# group with the policy anti-affinity. The number of replicas stays odd.",
+        f"# group with the policy {_group_policy(after)}.",
     ]
-    known = layout.by_name()
+    if len(before.control_plane) % 2 and len(after.control_plane) % 2:
+        lines.append("# The number of control-plane replicas stays odd.")
+    known = before.by_name()
     for move in found.moves:
         notes = known[move.node].annotations
         machine = notes.get("cluster.x-k8s.io/machine", "")
@@ -41,35 +45,67 @@ def cluster_api(found: RepairPlan, layout: Layout) -> list[str]:
             f'kubectl -n {_quoted(namespace)} annotate {_object("machine", machine)} cluster.x-k8s.io/{mark}=""'
         )
     if found.adds:
-        n = len(layout.control_plane) + sum(move.components != (ETCD,) for move in found.adds)
-        owner = next((node.annotations.get("cluster.x-k8s.io/owner-name", "") for node in layout.control_plane), "")
+        n = len(before.control_plane) + sum(move.components != (ETCD,) for move in found.adds)
+        owner = next((node.annotations.get("cluster.x-k8s.io/owner-name", "") for node in before.control_plane), "")
         lines.append(f"kubectl scale {_object('kubeadmcontrolplane', owner or 'NAME')} --replicas={n}")
-    return [*lines, "# One at a time: wait until every member is healthy, then run the audit again."]
+    return [*lines, _ONE_AT_A_TIME]
 
 
-def openstack(found: RepairPlan, layout: Layout) -> list[str]:
+def openstack(found: RepairPlan, before: Layout, after: Layout) -> list[str]:
     """Shell commands and comments for the operator of the cloud; a move is a live migration."""
-    n = len(layout.control_plane) + len(found.adds)
-    lines = [
-        "# A group with soft anti-affinity, or servers created in parallel, may end up on one machine again.",
-        f"# A hard group needs a machine for each of the {n} servers and one more while they are rolled over.",
-        "openstack server group create --policy anti-affinity control-plane",
-    ]
-    known = layout.by_name()
+    lines = ["# Servers created in parallel may end up on one machine again, whatever their group."]
+    touched = {node.name for node in after.control_plane} & {move.node for move in (*found.moves, *found.adds)}
+    if touched:
+        n = len(after.control_plane)
+        policy = _group_policy(after)
+        if policy == _HARD:
+            lines.append(
+                f"# A hard group needs a machine for each of the {n} servers, and one more while they are replaced."
+            )
+        else:
+            lines.append("# Two of these servers share a machine, which a hard group would not allow.")
+        lines.append(f"openstack server group create --policy {policy} control-plane")
+    known, planned = before.by_name(), after.by_name()
     for move in found.moves:
         node = known[move.node]
         server = node.provider_id.rpartition("/")[2] or move.node
         dashes = "-- " if server.startswith("-") else ""  # it is a name and no option
         lines.append(f"# {move.node} to {_where(move)}")
+        if any(node.at(level) != planned[move.node].at(level) for level in (ZONE, REGION, CLOUD) if node.at(level)):
+            lines.append(
+                "# It leaves its zone: create a server there that replaces it, or migrate it if the cloud can."
+            )
         lines.append(f"openstack server migrate --live-migration --host HYPERVISOR --wait {dashes}{_quoted(server)}")
-        key = node.keys.get(HOST)
-        if key:
-            host = move.target.get(HOST, "")
-            value = _quoted(host) if host and not is_new(host) else "HOST-ID"
-            lines.append("# The label is set once, when the node joins: update it.")
-            lines.append(f"kubectl label {_object('node', move.node)} {_quoted(key)}={value} --overwrite")
-    lines += [f"# create {move.node} on {_where(move)}, in the server group" for move in found.adds]
-    return [*lines, "# One at a time: wait until every member is healthy, then run the audit again."]
+        lines += _label_lines(node.labels, planned[move.node], "Labels are set once, when the node joins: update them.")
+    for move in found.adds:
+        lines.append(f"# create {move.node} on {_where(move)}, in the server group")
+        lines += _label_lines({}, planned[move.node], "Once it has joined:")
+    return [*lines, _ONE_AT_A_TIME]
+
+
+_ONE_AT_A_TIME = "# One at a time: wait until every member is healthy, then run the audit again."
+_HARD, _SOFT = "anti-affinity", "soft-anti-affinity"
+
+
+def _group_policy(after: Layout) -> str:
+    """A hard server group, unless the plan itself leaves two servers of the control plane on one machine."""
+    hosts = Counter(host for node in after.control_plane if (host := node.at(HOST)))
+    return _SOFT if any(n > 1 for n in hosts.values()) else _HARD
+
+
+def _label_lines(labels: Mapping[str, str], planned: AuditNode, remark: str) -> list[str]:
+    """The command that sets the labels of a planned node that differ from `labels`, after a remark."""
+    words = []
+    new = []
+    for level, key in planned.keys.items():
+        value = planned.labels.get(key, "")
+        if value and labels.get(key) != value:
+            words.append(f"{_quoted(key)}={_quoted(value)}")
+            new += [f"{value} by the label of the new {level}"] if is_new(planned.at(level) or "") else []
+    if not words:
+        return []
+    lines = [f"# {remark}" + (f" Replace {', '.join(new)}." if new else "")]
+    return [*lines, f"kubectl label {_object('node', planned.name)} {' '.join(words)} --overwrite"]
 
 
 def _where(move: NodeMove) -> str:

@@ -7,7 +7,6 @@ leads to. Knows nothing of profiles: the caller gives the demands.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -23,6 +22,7 @@ from bayplan.auditing.repairing.plans import (
     NOT_YET,
     REMOVE_FIRST,
     TWICE,
+    WORKERS,
     NodeMove,
     RepairPlan,
     Spot,
@@ -52,11 +52,9 @@ def plan_repair(
     `usable` are the domains of the smallest level that may receive a node, by default all known ones. `keep` are nodes
     that should not move if possible: the holder of a lease or of a local volume.
     """
-    members = members_of(layout)
-    if not members:
-        return RepairPlan(notes=("no control plane is visible: ask its operator",))
-    if layout.is_hosted:
-        return RepairPlan(passes=meets(layout, demands), notes=(HOSTED,))
+    if not members_of(layout) or layout.is_hosted:
+        note = HOSTED if layout.is_hosted else "no control plane is visible: ask its operator"
+        return _plan_for_workers(layout, demands, note, usable=usable, keep=keep)
     if meets(layout, demands):
         return RepairPlan(passes=True, before=tolerances(layout, demands), after=tolerances(layout, demands))
     problem = RepairProblem(layout, demands, usable, keep)
@@ -65,6 +63,28 @@ def plan_repair(
         return RepairPlan(unknown=problem.unknown, notes=(note,), before=tolerances(layout, demands))
     assignment, exact = problem.solve()
     return _checked_plan(problem, assignment, exact=exact)
+
+
+def _plan_for_workers(
+    layout: Layout,
+    demands: Sequence[SpreadDemand],
+    note: str,
+    *,
+    usable: frozenset[str] | None,
+    keep: frozenset[str],
+) -> RepairPlan:
+    """The plan for the workers of a cluster whose control plane cannot be planned here."""
+    of_workers = [demand for demand in demands if demand.of_workers]
+    met = meets(layout, demands) if layout.is_hosted else len(of_workers) == len(demands) and meets(layout, demands)
+    if meets(layout, of_workers):
+        return RepairPlan(passes=met, notes=(note,))
+    problem = RepairProblem(msgspec.structs.replace(layout, members={}, external=()), of_workers, usable, keep)
+    if problem.unknown:
+        return RepairPlan(unknown=problem.unknown, notes=(note,))
+    assignment, exact = problem.solve()
+    found = _checked_plan(problem, assignment, exact=exact)
+    passes = found.passes and (len(of_workers) == len(demands) or met)
+    return msgspec.structs.replace(found, passes=passes, notes=(note, *found.notes))
 
 
 def _checked_plan(problem: RepairProblem, assignment: Mapping[str, Spot], *, exact: bool) -> RepairPlan:
@@ -111,10 +131,11 @@ class RepairProblem:
         self, layout: Layout, demands: Sequence[SpreadDemand], usable: frozenset[str] | None, keep: frozenset[str]
     ) -> None:
         self.layout, self.demands = layout, demands
-        self.placing = [demand for demand in demands if demand.rule != TWICE]
+        unmet = [demand for demand in demands if demand.of_workers and not meets(layout, [demand])]
+        self.placing = [d for d in demands if d.rule != TWICE and (not d.of_workers or d in unmet)]
         self.levels = tuple(level for level in LEVELS if any(demand.level == level for demand in self.placing))
         spots = self._spots()
-        self.members = members_of(layout)
+        self.members = members_of(layout, unmet)
         nodes = sorted({node for nodes in self.members.values() for node in nodes})
         self.unknown = tuple(node for node in nodes if node not in spots)
         self.spot_of = {node: spots[node] for node in nodes if node in spots}
@@ -150,12 +171,13 @@ class RepairProblem:
     def _fill_up(self) -> None:
         """Add members until every demand can be met: first on nodes that lack the component, then on new nodes."""
         inside = [node.name for node in self.layout.control_plane]
+        demands = [demand for demand in self.demands if not demand.of_workers]
         full = _components_of_a_full_node(self.layout)
         missing = 0
-        for group in sorted(self.members):
+        for group in sorted(self.members.keys() - {WORKERS}) if demands else ():
             if group in full:
                 self._start(group, [node for node in inside if node not in self.members[group]])
-            short = max(demand.least(group) for demand in self.demands) - len(self.members[group])
+            short = max(demand.least(group) for demand in demands) - len(self.members[group])
             if group in full or group == NODES:
                 missing = max(missing, short)
             else:  # it runs on nodes of its own
@@ -170,7 +192,7 @@ class RepairProblem:
     def _start(self, group: str, lacking: list[str]) -> None:
         """Start a component on nodes that lack it while that may help; of etcd no more members than necessary."""
         nodes = self.members[group]
-        least = max(demand.least(group) for demand in self.demands)
+        least = max(demand.least(group) for demand in self.demands if demand.concerns(group))
         while lacking and (len(nodes) < least or (group != ETCD and not self._group_met(group, self.spot_of))):
             taken = Counter(domain for node in nodes for domain in self.spot_of[node])
             chosen = min(lacking, key=lambda node: (*(taken[domain] for domain in self.spot_of[node][::-1]), node))
@@ -203,6 +225,8 @@ class RepairProblem:
     def _group_met(self, group: str, where: Mapping[str, Spot]) -> bool:
         nodes = self.members[group]
         for demand in self.placing:
+            if not demand.concerns(group):
+                continue
             position = self.levels.index(demand.level)
             fullest = max(Counter(where[node][position] for node in nodes).values())
             if not demand.met(group, len(nodes), fullest):
@@ -217,6 +241,8 @@ class RepairProblem:
         for demand in self.placing:
             position = self.levels.index(demand.level)
             for group, nodes in self.members.items():
+                if not demand.concerns(group):
+                    continue
                 counts = Counter(where[node][position] for node in nodes if node in where)
                 cap = demand.cap(group, len(nodes))
                 yield sum(max(count - cap, 0) for count in counts.values())
@@ -227,10 +253,7 @@ class RepairProblem:
         for node in sorted(self.spot_of, key=self.rank.__getitem__):
             parts = tuple(group for group, nodes in sorted(self.members.items()) if node in nodes)
             alike.setdefault((self.spot_of[node], parts), []).append(node)
-        classes = list(alike.values())
-        for counts in itertools.product(*(range(min(len(nodes), n) + 1) for nodes in classes)):
-            if sum(counts) == n:
-                yield [node for nodes, count in zip(classes, counts, strict=True) for node in nodes[:count]]
+        yield from _chosen(list(alike.values()), n)
 
     def _assignments(self, nodes: Sequence[str], opened: tuple[Spot, ...] = ()) -> Iterator[dict[str, Spot]]:
         """Every assignment of the nodes to other spots: used ones, those opened before, or one more."""
@@ -276,6 +299,18 @@ class RepairProblem:
             found = min(tries, key=lambda t: (sum(self._excesses({**self.spot_of, **t})), self._cost(t)))
             waiting = waiting[1:]
         return found
+
+
+def _chosen(classes: Sequence[list[str]], n: int) -> Iterator[list[str]]:
+    """Every choice of n nodes, of each class the first ones."""
+    if not classes or n == 0:
+        if n == 0:
+            yield []
+        return
+    first, *rest = classes
+    for count in range(min(len(first), n) + 1):
+        for others in _chosen(rest, n - count):
+            yield [*first[:count], *others]
 
 
 def _components_of_a_full_node(layout: Layout) -> tuple[str, ...]:

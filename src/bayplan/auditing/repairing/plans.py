@@ -7,7 +7,7 @@ Knows nothing of how a plan is found: that is `plan_search`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -75,11 +75,12 @@ def is_new(domain: str) -> bool:
 
 TWICE, SEPARATE, HALF, LOSS = "twice", "separate", "half", "loss"
 NODES = "control plane"  # the group of the control-plane nodes themselves
+WORKERS = "workers"  # the group of the worker nodes
 
 
 class SpreadDemand(msgspec.Struct, frozen=True):
     """
-    What every component must meet at a level.
+    What every component must meet at a level, or, with `of_workers`, the worker nodes.
 
     TWICE: at least two instances, on any nodes. SEPARATE: at least two domains. HALF: no domain holds more than half,
     rounded up. LOSS: after the loss of any one domain etcd has its majority, and every other component one instance.
@@ -87,6 +88,10 @@ class SpreadDemand(msgspec.Struct, frozen=True):
 
     level: str = HOST
     rule: str = LOSS
+    of_workers: bool = False
+
+    def concerns(self, group: str) -> bool:
+        return (group == WORKERS) == self.of_workers
 
     def met(self, group: str, n: int, fullest: int) -> bool:
         if self.rule == TWICE:
@@ -116,6 +121,8 @@ _DEMANDS = (
     *((f"fd-quorum-etcd-{level}", SpreadDemand(level, LOSS)) for level in LEVELS),
     *((f"fd-n1-component-{level}", SpreadDemand(level, LOSS)) for level in LEVELS),
     ("bsi-cp-three-", SpreadDemand(ZONE, LOSS)),
+    ("scs-0214-worker-spread", SpreadDemand(HOST, SEPARATE, of_workers=True)),
+    ("bsi-worker-two-zones", SpreadDemand(ZONE, SEPARATE, of_workers=True)),
 )
 
 
@@ -126,22 +133,29 @@ def demands_of(check_ids: Iterable[str]) -> list[SpreadDemand]:
     return list(dict.fromkeys(found))
 
 
-def members_of(layout: Layout) -> dict[str, list[str]]:
-    """The node of each member by component, and the control-plane nodes as a group of their own."""
+def members_of(layout: Layout, demands: Iterable[SpreadDemand] = ()) -> dict[str, list[str]]:
+    """
+    The node of each member by component, and the control-plane nodes as a group of their own.
+
+    The workers are a group if one of the demands concerns them; a single worker has nothing to be apart from.
+    """
     known = layout.by_name()
     found = {name: [m.node for m in members if m.node in known] for name, members in layout.members.items()}
     if layout.control_plane:
         found[NODES] = [node.name for node in layout.control_plane]
+    if any(demand.of_workers for demand in demands) and len(layout.workers) > 1:
+        found[WORKERS] = [node.name for node in layout.workers]
     return {name: nodes for name, nodes in found.items() if nodes}
 
 
-def meets(layout: Layout, demands: Iterable[SpreadDemand]) -> bool:
-    """Whether every component certainly meets every demand, whatever the values of missing labels."""
+def meets(layout: Layout, demands: Sequence[SpreadDemand]) -> bool:
+    """Whether every group certainly meets every demand, whatever the values of missing labels."""
     locations, known = Locations(layout), layout.by_name()
+    members = members_of(layout, demands)
     for demand in demands:
-        for group, nodes in members_of(layout).items():
+        for group, nodes in members.items():
             found = spreading.spread_over_domains(layout, [known[node] for node in nodes], demand.level, locations)
-            if not demand.met(group, found.n, found.hi):
+            if demand.concerns(group) and not demand.met(group, found.n, found.hi):
                 return False
     return True
 
@@ -203,10 +217,17 @@ class _NodeMover:
         if move is None:
             return msgspec.structs.replace(node, domains=self._known(node))
         domains = self._domains(node, move)
-        labels = {key: domains[level] or "" for level, key in node.keys.items() if domains.get(level)}
+        labels = {
+            key: self._label(level, key, domain) for level, key in node.keys.items() if (domain := domains.get(level))
+        }
         return msgspec.structs.replace(
             node, domains=domains, labels={**node.labels, **labels}, other_sources=(), vacuous="", ready=True
         )
+
+    def _label(self, level: str, key: str, domain: str) -> str:
+        """The label that names the domain: that of a node there, else the name itself without its spaces."""
+        model = self._node_in.get((level, domain))
+        return (model.labels.get(key) if model is not None else None) or domain.replace(" ", "-")
 
     def _known(self, node: AuditNode) -> dict[str, str | None]:
         """The node's domains as labels would name them, including those inferred from other nodes."""
