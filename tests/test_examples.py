@@ -65,6 +65,7 @@ def run(command, before, home):
         "PYTHONPATH": str(ROOT / "src"),
         "PYTHONUTF8": "1",
         "COLUMNS": "80",
+        "SOURCE_DATE_EPOCH": "1790000000",
     }
     script = f"(exit {before})\n{command}"
     done = subprocess.run(

@@ -312,3 +312,32 @@ def test_displaced_pods_are_spread_as_place_spreads_new_ones(extra, target, run,
     assert [one["workload"] for one in event["rescheduling"]["stranded"]] == (
         ["Deployment shop/big"] if target == "c" else []
     )
+
+
+def test_advice_on_room_names_the_rule_that_no_room_helps(run, tmp_path):
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    ]}}  # fmt: skip
+    objects = [
+        {"apiVersion": "v1", "kind": "Node",
+         "metadata": {"name": f"n{i}", "labels": {"kubernetes.io/hostname": f"n{i}", "topology.scs.community/host-id": f"h{i}"}},
+         "status": {"allocatable": {"cpu": "8", "memory": "16Gi", "pods": "110"}}}
+        for i in range(2)
+    ]  # fmt: skip
+    objects += [
+        {"apiVersion": "v1", "kind": "Pod",
+         "metadata": {"name": f"web-{i}", "namespace": "shop", "labels": {"app": "web"},
+                      "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}]},
+         "spec": {"nodeName": f"n{i}", "affinity": apart, "containers": [{"name": "c", "image": "web"}]},
+         "status": {"phase": "Running"}}
+        for i in range(2)
+    ]  # fmt: skip
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    found = json.loads(run("audit", "-f", path, "-o", "json").stdout)
+    fix = next(check["fix"] for check in found["checks"] if check["id"] == "fd-room-host")
+    assert "add room" not in fix
+    assert fix.startswith(
+        "no room helps 1 pod, such as shop/web-0: 0/1 nodes are available: 1 node(s) didn't match pod"
+    )
+    assert "To try: " in fix

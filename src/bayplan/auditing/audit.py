@@ -26,7 +26,11 @@ _CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """The verdict of one check. Only `required` checks decide whether the cluster passes."""
+    """
+    The verdict of one check. Only `required` checks decide whether the cluster passes.
+
+    A finding that was `accepted`, for a reason and through a day, stays what it is, and the cluster passes all the same.
+    """
 
     id: str
     title: str
@@ -39,10 +43,12 @@ class CheckResult(msgspec.Struct, frozen=True):
     evidence: str = ""
     fix: str = ""
     workloads: tuple[str, ...] = ()
+    accepted: str = ""
+    accepted_until: str = ""
 
     @property
     def gates(self) -> bool:
-        """Whether the cluster does not pass because of this check."""
+        """Whether the cluster does not meet the standard because of this check, accepted or not."""
         return self.required and self.verdict in (FAILED, UNDECIDED)
 
 
@@ -82,9 +88,17 @@ class Audit(msgspec.Struct, frozen=True):
     survival: Survival | None = None
     workloads: Workloads | None = None
 
-    def passed(self, *, allow_undecided: bool = False) -> bool:
-        """Whether every required check is PASS or N/A; with `allow_undecided`, or UNDECIDED."""
-        return not any(r.gates and not (allow_undecided and r.verdict == UNDECIDED) for r in self.results)
+    def passed(self, *, allow_undecided: bool = False, fail_on_warning: bool = False) -> bool:
+        """
+        Whether every required check is PASS, N/A or accepted; with `allow_undecided`, or UNDECIDED.
+
+        With `fail_on_warning`, no check may be WARN either, unless it is accepted.
+        """
+        return not any(
+            (r.gates and not (allow_undecided and r.verdict == UNDECIDED)) or (fail_on_warning and r.verdict == WARN)
+            for r in self.results
+            if not r.accepted
+        )
 
 
 def run_audit(

@@ -51,7 +51,7 @@ class Loss(msgspec.Struct, frozen=True):
     The effect of an event. `gone` are the pods lost with their node: daemons, mirror pods, terminating pods.
 
     `broken` are the groups below their need right after the event, `still_broken` those that remain so after
-    rescheduling. `shortage` is the sum of the requests of the stranded pods.
+    rescheduling. `shortage` is the sum of the requests of the stranded pods that only lack resources: room helps these.
     """
 
     event: FailureEvent
@@ -136,7 +136,8 @@ def simulate_loss(
                 placed.append((workload.key, found.target))
             else:
                 stranded.append(stranded_pod(found, engine, policy if len(stranded) < max_fixes else None))
-                shortage.update(shortages.requests_of(workload))
+                if stranded[-1].missing:
+                    shortage.update(shortages.requests_of(workload))
         still = [one.group.name for one in broken if _below_need(one, index)]
     names = tuple(one.group.name for one in broken)
     return Loss(event, tuple(gone), tuple(placed), tuple(stranded), names, tuple(still), tuple(shortage.items()))

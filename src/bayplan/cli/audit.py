@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 import uuid
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from bayplan.auditing.workload_groups import Workloads
     from bayplan.cli.audit_live import AuditFetcher
     from bayplan.reading.audit_files import PlaceableObjects
+    from bayplan.reading.documents import Source
     from bayplan.wire.observed import ObservedNode
+    from bayplan.writing.provenance import Provenance, ReportInput
 
 _REPAIRABLE = ("table", "markdown", "json", "yaml")
 _BAR_WIDTH = 30
@@ -125,7 +128,9 @@ def audit(
     found = _AuditRun(sources, topology, profile_options, losses, console)
     result = found.result()
     plan = found.repair_plan(result) if repair else None
-    passed = result.passed(allow_undecided=profile_options.allow_undecided)
+    passed = result.passed(
+        allow_undecided=profile_options.allow_undecided, fail_on_warning=profile_options.fail_on == "warning"
+    )
     code = commands.exit_code(passed, exit_zero=exit_zero)
     context = ReportContext(
         passed=passed,
@@ -134,6 +139,7 @@ def audit(
         exit_code=code,
         notes=found.notes,
         places=found.given.line_by_node,
+        provenance=found.provenance(),
     )
     console.answer(_written(result, output, context, console, plan))
     return code
@@ -155,10 +161,50 @@ class _AuditRun:
         self._profile, self._stages = profile_options.chosen(), profile_options.stages()
         self._legacy = profile_options.is_legacy
         needs_index = losses.reschedule and not self._legacy
-        self.given, self._placeable = _read(sources, topology, losses, console, needs_index=needs_index)
+        self._inputs: list[ReportInput] = []
+        self._accept = profile_options.accept
+        self._live = sources.context or "the current context" if sources.is_live else ""
+        self.given, self._placeable = self._read(sources, topology, needs_index=needs_index)
         self._rescheduling: Rescheduling | None = None
         self._workloads: Workloads | None = None
         self.notes: list[str] = []
+
+    def _read(
+        self, sources: options.InputOptions, topology: TopologyOptions, *, needs_index: bool
+    ) -> tuple[AuditInput, PlaceableObjects | None]:
+        from bayplan.reading import audit_files, inventory
+        from bayplan.reading.files import ReadOptions
+
+        placeable = audit_files.PlaceableObjects() if needs_index else None
+        fetching = _fetching(sources)
+        with self._console.progress() as show:
+            given = audit_files.load(
+                ReadOptions(
+                    sources.filename,
+                    recursive=sources.recursive,
+                    progress=lambda step: show(lambda: f"reading {step.file}: {step.objects_read} objects"),
+                    state=sources.state,
+                    live=fetching.sources() if fetching else (),
+                ),
+                scenario=topology.scenario or "",
+                placeable=placeable,
+                unlisted=fetching.unlisted if fetching else (),
+                on_open=self._add_input,
+            )
+        content: dict[str, dict[str, str]] = {}
+        notes: list[str] = []
+        if topology.inventory:
+            content, notes = inventory.load_inventory(topology.inventory, self._losses.named(), self._add_input)
+        unknown = inventory.unknown_entries(content, given.nodes)
+        warnings = (*given.warnings, *notes)
+        if unknown:
+            warnings += (inventory.unknown_entries_text(str(topology.inventory), unknown),)
+        hosting = None
+        if topology.hosting:
+            hosting = audit_files.load_hosting(
+                topology.hosting, topology.hosting_namespace, recursive=sources.recursive, on_open=self._add_input
+            )
+        return msgspec.structs.replace(given, inventory=content, warnings=warnings, hosting=hosting), placeable
 
     def result(self) -> Audit:
         from bayplan.auditing import audit as auditing
@@ -168,15 +214,43 @@ class _AuditRun:
         layout = surveying.layout_of(self.given, self._catalogue)
         self._warn([*self.given.warnings, *unlisted_text(self.given.unlisted), *layout.notes])
         if self._legacy:
-            return auditing.run_audit(layout, self._profile)
+            return self._accepted(auditing.run_audit(layout, self._profile))
         self._workloads = workload_groups.workloads_of(self.given, layout, self._preferences)
-        return auditing.run_audit(
+        found = auditing.run_audit(
             layout,
             self._profile,
             required_stages=self._stages,
             workloads=self._workloads,
             survival=self._survival(layout),
         )
+        return self._accepted(found)
+
+    def _accepted(self, found: Audit) -> Audit:
+        if not self._accept:
+            return found
+        from bayplan.auditing import acceptance, checks
+        from bayplan.reading import acceptances
+
+        known = [*checks.ALL, *(result.id for result in found.results if result.id not in checks.ALL)]
+        accepted = acceptances.load_acceptances(self._accept, known, self._add_input)
+        found, notes = acceptance.accept(found, accepted, _now().date().isoformat())
+        self._warn(notes)
+        return found
+
+    def _add_input(self, source: Source) -> None:
+        from bayplan.writing import provenance
+
+        self._inputs.append(provenance.hashed(source))
+
+    def provenance(self) -> Provenance:
+        """What the report is made from, once everything is read."""
+        import bayplan
+        from bayplan.writing.provenance import Provenance, ReportInput
+
+        live = [ReportInput(f"cluster of {self._live}")] if self._live else []
+        date = _now().isoformat().replace("+00:00", "Z")
+        standard = self._profile.title
+        return Provenance(inputs=(*live, *self._inputs), date=date, version=bayplan.__version__, standard=standard)
 
     def repair_plan(self, result: Audit) -> Repair:
         from bayplan.auditing.repairing import repair_proposal
@@ -242,46 +316,15 @@ class _AuditRun:
         return how, ""
 
 
+def _now() -> datetime:
+    """The time in UTC, to the second; SOURCE_DATE_EPOCH makes reports reproducible."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC).replace(microsecond=0)
+
+
 def _bar(done: int, total: int) -> str:
     filled = _BAR_WIDTH * done // max(total, 1)
     return f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done} of {total}"
-
-
-def _read(
-    sources: options.InputOptions,
-    topology: TopologyOptions,
-    losses: LossOptions,
-    console: Console,
-    *,
-    needs_index: bool,
-) -> tuple[AuditInput, PlaceableObjects | None]:
-    from bayplan.reading import audit_files, inventory
-    from bayplan.reading.files import ReadOptions
-
-    placeable = audit_files.PlaceableObjects() if needs_index else None
-    fetching = _fetching(sources)
-    with console.progress() as show:
-        given = audit_files.load(
-            ReadOptions(
-                sources.filename,
-                recursive=sources.recursive,
-                progress=lambda step: show(lambda: f"reading {step.file}: {step.objects_read} objects"),
-                state=sources.state,
-                live=fetching.sources() if fetching else (),
-            ),
-            scenario=topology.scenario or "",
-            placeable=placeable,
-            unlisted=fetching.unlisted if fetching else (),
-        )
-    content, notes = inventory.load_inventory(topology.inventory, losses.named()) if topology.inventory else ({}, [])
-    unknown = inventory.unknown_entries(content, given.nodes)
-    warnings = (*given.warnings, *notes)
-    if unknown:
-        warnings += (inventory.unknown_entries_text(str(topology.inventory), unknown),)
-    hosting = None
-    if topology.hosting:
-        hosting = audit_files.load_hosting(topology.hosting, topology.hosting_namespace, recursive=sources.recursive)
-    return msgspec.structs.replace(given, inventory=content, warnings=warnings, hosting=hosting), placeable
 
 
 def _fetching(sources: options.InputOptions) -> AuditFetcher | None:
@@ -360,29 +403,32 @@ class ReportContext(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     notes: Sequence[str]
     places: Mapping[str, tuple[str, int]]
+    provenance: Provenance
 
 
 def _written(result: Audit, output: str, context: ReportContext, console: Console, repair: Repair | None) -> str:
-    import bayplan
     from bayplan.writing import audit_formats, audit_report, versioned
 
+    made_from = context.provenance
     match output:
         case "junit":
-            return audit_formats.junit(result, allow_undecided=context.allow_undecided)
+            return audit_formats.junit(result, allow_undecided=context.allow_undecided, provenance=made_from)
         case "sarif":
             file = next(iter(context.places.values()))[0]
-            return versioned.as_json(audit_formats.sarif(result, bayplan.__version__, context.places, file))
+            return versioned.as_json(audit_formats.sarif(result, context.places, file, made_from))
         case "markdown":
-            return audit_report.markdown(result, passed=context.passed, repair=repair)
+            return audit_report.markdown(result, passed=context.passed, repair=repair, provenance=made_from)
         case "scs":
-            return audit_formats.scs(result, allow_undecided=context.allow_undecided)
+            return audit_formats.scs(result, allow_undecided=context.allow_undecided, provenance=made_from)
         case "scs-report":
             return _scs_report(result, context)
         case "prometheus":
-            return audit_formats.prometheus(result, passed=context.passed)
+            return audit_formats.prometheus(result, passed=context.passed, provenance=made_from)
         case "table":
             return _tables(result, context, console, repair)
-    document = audit_report.document(result, passed=context.passed, notes=context.notes, repair=repair)
+    document = audit_report.document(
+        result, passed=context.passed, notes=context.notes, repair=repair, provenance=made_from
+    )
     return versioned.written(document, output)
 
 
@@ -396,22 +442,24 @@ def _tables(result: Audit, context: ReportContext, console: Console, repair: Rep
     if result.survival is not None and result.survival.levels:
         drawn += [survival_report.levels_table(result.survival), survival_report.events_table(result.survival)]
     texts = [tables.rendered(table, console.table_width) for table in drawn if table.rows]
+    texts += [text for text in (audit_report.todo_text(result),) if text]
     texts.append(f"{audit_report.summary(result, passed=context.passed)}\n")
     if repair is not None:
         texts.append(audit_report.repair_text(repair, result))
+    texts.append("".join(f"{tables.printable(line)}\n" for line in context.provenance.lines()))
     return "\n".join(texts)
 
 
 def _scs_report(result: Audit, context: ReportContext) -> str:
     from bayplan.writing import audit_formats
 
-    lines = audit_formats.scs(result, allow_undecided=context.allow_undecided).splitlines()
+    lines = audit_formats.scs(
+        result, allow_undecided=context.allow_undecided, provenance=context.provenance
+    ).splitlines()
     results = audit_formats.scs_results(result, allow_undecided=context.allow_undecided)
     run = audit_formats.ScsRun(
         subject=context.subject,
-        checked_at=datetime.now(UTC).replace(
-            microsecond=0, tzinfo=None
-        ),  # the dates of the SCS runner have no time zone
+        checked_at=_now().replace(tzinfo=None),  # the dates of the SCS runner have no time zone
         argv=commands.redacted_arguments(click.get_current_context().command, sys.argv[1:]),  # the report is published
         exit_code=context.exit_code,
         run_id=str(uuid.uuid4()),

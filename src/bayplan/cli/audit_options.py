@@ -82,6 +82,8 @@ class ProfileOptions(msgspec.Struct, frozen=True):
     require: tuple[str, ...]
     require_stage: tuple[str, ...]
     allow_undecided: bool
+    fail_on: str
+    accept: str | None
 
     @property
     def is_legacy(self) -> bool:
@@ -96,7 +98,12 @@ class ProfileOptions(msgspec.Struct, frozen=True):
             raise click.UsageError(f"--ha is --profile ha, but --profile is {self.profile}: give one of them")
         unknown = [name for name in self.require if name not in checks.ALL]
         if unknown:
-            expected = f"there is no check {unknown[0]}; docs/reference/audit.md and -o json list the checks"
+            from bayplan.reading import acceptances
+
+            near = (
+                acceptances.nearest(unknown[0], checks.ALL) or "; docs/reference/audit.md and -o json list the checks"
+            )
+            expected = f"there is no check {unknown[0]}{near}"
             raise click.BadParameter(expected, param_hint="--require")
         name = "ha" if self.ha else "legacy=head" if self.profile == "legacy" else self.profile
         return profiles.requiring(profiles.PROFILES[name], self.require)
@@ -252,6 +259,23 @@ PROFILE = commands.OptionGroup(
             is_flag=True,
             heading=PROFILE_HEADING,
             help="Pass required checks that the input leaves undecided.",
+        ),
+        commands.Option(
+            "--fail-on",
+            type=click.Choice(["fail", "warning"]),
+            default="fail",
+            show_default=True,
+            heading=PROFILE_HEADING,
+            help="The least verdict for which the exit code is 1: a failed or undecided required check, or also a "
+            "recommendation that is not followed.",
+        ),
+        commands.Option(
+            "--accept",
+            metavar="FILE",
+            type=click.Path(),
+            heading=PROFILE_HEADING,
+            help="Accepted findings: a list of {check, reason, expires: YYYY-MM-DD, nodes}. They stay findings, and do "
+            "not decide the exit code until they expire.",
         ),
     ),
 )

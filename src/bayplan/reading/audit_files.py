@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from bayplan.auditing import component_survey
 from bayplan.auditing.audit_input import AuditInput, FileLine, Hosting, Unlisted
@@ -32,7 +32,12 @@ _CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _PERCENTAGE = re.compile(r"\d+%")
 _DEFAULT_LEASE_SECONDS = 3600  # as API servers write into their identity leases
 _MAX_NAMES_SHOWN = 3
+OnOpen = Callable[[Source], None]
 EXPECTED_DOCUMENT = "expected an object with apiVersion and kind, or labels by node"
+
+
+def _ignore(_: Source) -> None:
+    pass
 
 
 class PlaceableObjects:
@@ -64,10 +69,12 @@ def load(
     scenario: str = "",
     placeable: PlaceableObjects | None = None,
     unlisted: Sequence[Unlisted] = (),
+    on_open: OnOpen = _ignore,
 ) -> AuditInput:
     """
     All objects of the input that an audit can use; raises InputError with everything that is wrong.
 
+    `on_open` is called with every file before it is read.
     `unlisted`, which may grow while the live cluster is read, names the resources that it did not allow to list.
     """
     gathered = AuditObjects()
@@ -82,23 +89,33 @@ def load(
     for searched in (given, state):
         gathered.skipped.extend(searched.skipped)
         take(searched.faults)
-    take(_documents((files.open_source(name, stdin) for name in given.files), options.progress))
+    take(_documents(_opened(given.files, stdin, on_open), options.progress))
     gathered.is_state = True
     if placeable is not None and (options.state or options.live):
         placeable.begin_state()
-    take(_documents((files.open_source(name, stdin) for name in state.files), options.progress))
+    take(_documents(_opened(state.files, stdin, on_open), options.progress))
     take(_documents(options.live, options.progress))
     return gathered.finish(scenario, unlisted, ", ".join((*given.files, *state.files)))
 
 
-def load_hosting(paths: Sequence[str], namespaces: Sequence[str], *, recursive: bool = False) -> Hosting:
+def _opened(names: Iterable[str], stdin: BinaryIO, on_open: OnOpen) -> Iterator[Source | Fault]:
+    for name in names:
+        source = files.open_source(name, stdin)
+        if isinstance(source, Source):
+            on_open(source)
+        yield source
+
+
+def load_hosting(
+    paths: Sequence[str], namespaces: Sequence[str], *, recursive: bool = False, on_open: OnOpen = _ignore
+) -> Hosting:
     """
     The nodes of the hosting cluster, and the pods of one control plane on it.
 
     `namespaces` choose the control plane. They may be empty if, besides the hosting cluster's own, only one namespace
     has parts of a control plane.
     """
-    given = load(ReadOptions(paths, recursive=recursive))
+    given = load(ReadOptions(paths, recursive=recursive), on_open=on_open)
     by_namespace: dict[str, list[ObservedPod]] = {}
     for pod in given.pods or ():
         if component_survey.components_of(pod):

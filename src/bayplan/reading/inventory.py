@@ -7,13 +7,14 @@ Uses only names and provider ids of API objects. Raises InputError for what cann
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bayplan.auditing.catalogue import DEFAULT_ZONE
 from bayplan.auditing.layout import CLOUD, HOST, LEVELS, RACK, REGION, ZONE
 from bayplan.errors import Fault, InputError
 from bayplan.reading import files
+from bayplan.reading.documents import Source
 from bayplan.wire.observed import ObservedNode
 
 # The names of the levels in inventories, including the columns of `openstack server list --long`.
@@ -31,7 +32,9 @@ _LEVEL_OF_NAME = {
 }
 
 
-def load_inventory(path: str, named: Collection[str] = ()) -> tuple[dict[str, dict[str, str]], list[str]]:
+def load_inventory(
+    path: str, named: Collection[str] = (), on_open: Callable[[Source], None] | None = None
+) -> tuple[dict[str, dict[str, str]], list[str]]:
     """
     The domain of each level by node, or by server id, from a file in YAML or JSON, and notes on what is left out.
 
@@ -43,6 +46,8 @@ def load_inventory(path: str, named: Collection[str] = ()) -> tuple[dict[str, di
     source = files.open_source(path, io.BytesIO())
     if isinstance(source, Fault):
         raise InputError(source)
+    if on_open is not None:
+        on_open(source)
     content = yaml_documents.read_value(source)
     faults: list[Fault] = []
     is_server_list = isinstance(content, list)

@@ -19,6 +19,7 @@ from bayplan.auditing.audit import FAILED, NA, PASS, UNDECIDED, WARN, Audit, Che
 from bayplan.auditing.profiles import FAIL, FAIL_IF_SHOWN, PROFILES
 from bayplan.writing import survival_report, tables
 from bayplan.writing.audit_report import VERDICTS, finding
+from bayplan.writing.provenance import Provenance
 
 Place = tuple[str, int]
 
@@ -29,7 +30,7 @@ _STANDARD = "scs-0214"
 _MAX_LOCATIONS = 20
 
 
-def junit(audit: Audit, *, allow_undecided: bool) -> str:
+def junit(audit: Audit, *, allow_undecided: bool, provenance: Provenance | None = None) -> str:
     """
     One suite, one testcase per check. A check is a failure if the audit does not pass because of it.
 
@@ -43,24 +44,27 @@ def junit(audit: Audit, *, allow_undecided: bool) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites {numbers}>",
         f"  <testsuite name={name} {numbers}>",
-        *_properties(audit),
+        *_properties(audit, provenance),
     ]
     for result, element in zip(audit.results, found, strict=True):
         lines += _testcase(result, element, audit.profile.name)
     return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
 
 
-def _properties(audit: Audit) -> list[str]:
-    """What each loss affects; JUnit has no testcase for that."""
+def _properties(audit: Audit, provenance: Provenance | None) -> list[str]:
+    """What each loss affects, and what the report was made from; JUnit has no testcase for that."""
     found = survival_report.summaries(audit.survival) if audit.survival else []
-    inner = [
-        f"      <property name={_quoted(f'loss of a {one.level}')} value={_quoted(survival_report.sentence(one))}/>"
-        for one in found
-    ]
+    named = [(f"loss of a {one.level}", survival_report.sentence(one)) for one in found]
+    if provenance is not None:
+        facts = {"date": provenance.date, "version": provenance.version, "standard": provenance.standard}
+        named += [*facts.items(), *((f"input {one.name}", one.sha256 or "live") for one in provenance.inputs)]
+    inner = [f"      <property name={_quoted(name)} value={_quoted(value)}/>" for name, value in named]
     return ["    <properties>", *inner, "    </properties>"] if inner else []
 
 
 def _junit_element(result: CheckResult, *, allow_undecided: bool) -> str:
+    if result.accepted:
+        return "skipped"
     if result.verdict == FAILED or (result.gates and not allow_undecided):
         return "failure"
     return "skipped" if result.verdict in (UNDECIDED, NA) else "system-out"
@@ -68,7 +72,8 @@ def _junit_element(result: CheckResult, *, allow_undecided: bool) -> str:
 
 def _testcase(result: CheckResult, element: str, profile: str) -> list[str]:
     verdict = f"{UNDECIDED}: " if result.verdict == UNDECIDED else ""
-    message = _quoted(verdict + finding(result))
+    accepted = f"accepted through {result.accepted_until}: {result.accepted}; " if result.accepted else ""
+    message = _quoted(accepted + verdict + finding(result))
     inner = {
         "failure": f"      <failure message={message}>{_text(result.fix)}</failure>",
         "skipped": f"      <skipped message={message}/>",
@@ -85,24 +90,38 @@ def _quoted(text: str) -> str:
     return xml.sax.saxutils.quoteattr(tables.printable(text))
 
 
-def sarif(audit: Audit, version: str, line_by_node: Mapping[str, Place], file: str) -> dict[str, Any]:
+def sarif(audit: Audit, line_by_node: Mapping[str, Place], file: str, provenance: Provenance) -> dict[str, Any]:
     """SARIF 2.1.0: a rule per check, and a result for each check that is not PASS or N/A, located at its nodes."""
     shown = [result for result in audit.results if result.verdict not in (PASS, NA)]
     rules = {result.id: _rule(result) for result in audit.results}
-    driver = {"name": "bayplan", "version": version, "rules": list(rules.values())}
+    driver = {"name": "bayplan", "version": provenance.version, "rules": list(rules.values())}
+    artifacts = [
+        {"location": {"uri": urllib.parse.quote(one.name)}, "hashes": {"sha-256": one.sha256}}
+        for one in provenance.inputs
+        if one.sha256
+    ]
     results = [_sarif_result(result, list(rules), line_by_node, file) for result in shown]
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results, "properties": _bag(audit)}],
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "artifacts": artifacts,
+                "results": results,
+                "properties": _bag(audit, provenance),
+            }
+        ],
     }
 
 
-def _bag(audit: Audit) -> dict[str, Any]:
-    """Properties that SARIF has no field for: the profile, and what each loss affects."""
+def _bag(audit: Audit, provenance: Provenance) -> dict[str, Any]:
+    """Properties that SARIF has no field for: the profile, the standard and date, and what each loss affects."""
     found = survival_report.summaries(audit.survival) if audit.survival else []
     return {
         "profile": audit.profile.name,
+        "standard": provenance.standard,
+        "date": provenance.date,
         "losses": {one.level: tables.printable(survival_report.sentence(one)) for one in found},
     }
 
@@ -121,6 +140,7 @@ def _sarif_result(
 ) -> dict[str, Any]:
     level = _LEVELS.get(result.verdict, "warning" if result.required else "note")
     verdict = "" if result.verdict != UNDECIDED else "undecided: "
+    suppressed = {"suppressions": [{"kind": "external", "justification": tables.printable(result.accepted)}]}
     mark = hashlib.sha256(f"{result.id} {' '.join(sorted(result.nodes))}".encode()).hexdigest()
     return {
         "ruleId": result.id,
@@ -130,6 +150,7 @@ def _sarif_result(
         "locations": [_location(name, line_by_node.get(name, (file, 1))) for name in result.nodes[:_MAX_LOCATIONS]]
         or [_location("", (file, 1))],
         "partialFingerprints": {"bayplanAudit/v1": mark[:32]},
+        **(suppressed if result.accepted else {}),
     }
 
 
@@ -144,15 +165,16 @@ def _location(node: str, place: Place) -> dict[str, Any]:
     return found
 
 
-def scs(audit: Audit, *, allow_undecided: bool) -> str:
+def scs(audit: Audit, *, allow_undecided: bool, provenance: Provenance | None = None) -> str:
     """
     `testcase-id: PASS|FAIL|DNF` for every check, and for the whole standard if the profile is SCS-0214.
 
     A recommendation that is not met is a WARNING line. A check that does not apply has no line. What each loss affects
-    is an INFO line.
+    is an INFO line, and so is what the report was made from. An accepted finding stays what it is.
     """
     found = survival_report.summaries(audit.survival) if audit.survival else []
     lines = [f"INFO: {tables.printable(survival_report.sentence(one))}" for one in found]
+    lines += [f"INFO: {tables.printable(line)}" for line in (provenance.lines() if provenance is not None else ())]
     for result in audit.results:
         if result.verdict == WARN:
             lines.append(f"WARNING: {result.id}: {tables.printable(finding(result))}")
@@ -219,9 +241,9 @@ def gauge_samples(audit: Audit, *, passed: bool) -> Iterator[Sample]:
                 yield name, {"level": one.level}, value
 
 
-def prometheus(audit: Audit, *, passed: bool) -> str:
-    """All gauges in the text format of Prometheus."""
-    lines: list[str] = []
+def prometheus(audit: Audit, *, passed: bool, provenance: Provenance) -> str:
+    """All gauges in the text format of Prometheus; what the report was made from is in comments."""
+    lines = [f"# {tables.printable(line)}" for line in provenance.lines()]
     by_name: dict[str, list[str]] = {}
     for name, labels, value in gauge_samples(audit, passed=passed):
         inner = ",".join(f'{key}="{_label_value(word)}"' for key, word in labels.items())

@@ -29,6 +29,7 @@ from bayplan.auditing.repairing.repair_proposal import Repair
 from bayplan.auditing.stanzas import Stanza
 from bayplan.auditing.workload_groups import by_namespace
 from bayplan.writing import survival_report, tables, versioned
+from bayplan.writing.provenance import Provenance
 from bayplan.writing.tables import Table
 
 KIND = "AuditReport"
@@ -36,6 +37,7 @@ UNKNOWN = "?"
 VERDICTS = (PASS, FAILED, WARN, UNDECIDED, NA)
 _MAX_MATRIX_ROWS = 40
 _MAX_NAMED_NODES = 5
+_MAX_CELL = 240  # characters; -o json has the whole text
 _MARKUP = re.compile(r"[\\`*\[\]!|~]")
 _STYLES = {FAILED: "red", WARN: "yellow", UNDECIDED: "magenta"}
 
@@ -43,8 +45,31 @@ _STYLES = {FAILED: "red", WARN: "yellow", UNDECIDED: "magenta"}
 def checks_table(audit: Audit, *, with_inapplicable: bool = False) -> Table:
     """One row per check; checks that do not apply are shown on request only."""
     shown = [r for r in audit.results if with_inapplicable or r.verdict != NA or r.id == STAGE_ID]
-    rows = [(r.verdict, r.id, r.evidence or "-", finding(r)) for r in shown]
-    return Table(("VERDICT", "CHECK", "EVIDENCE", "FINDING"), rows, [_STYLES.get(r.verdict, "") for r in shown])
+    rows = [
+        (verdict_text(r), r.id, r.source, r.evidence or "-", tables.shortened(finding(r), _MAX_CELL)) for r in shown
+    ]
+    columns = ("VERDICT", "CHECK", "SOURCE", "EVIDENCE", "FINDING")
+    return Table(columns, rows, [_STYLES.get(r.verdict, "") for r in shown])
+
+
+def verdict_text(result: CheckResult) -> str:
+    return f"{result.verdict} (accepted)" if result.accepted else result.verdict
+
+
+def todo_text(audit: Audit) -> str:
+    """What to do about each finding, and which findings were accepted, one line each; empty if there is nothing."""
+    fixes = [
+        f"  {r.id}: {tables.printable(tables.shortened(r.fix, _MAX_CELL))}" for r in _open_findings(audit) if r.fix
+    ]
+    accepted = [
+        f"  {r.id}, through {r.accepted_until}: {tables.printable(r.accepted)}" for r in audit.results if r.accepted
+    ]
+    parts = [("What to do:", fixes), ("Accepted:", accepted)]
+    return "\n".join("\n".join([title, *lines, ""]) for title, lines in parts if lines)
+
+
+def _open_findings(audit: Audit) -> list[CheckResult]:
+    return [r for r in audit.results if r.verdict in (FAILED, WARN, UNDECIDED) and not r.accepted]
 
 
 def finding(result: CheckResult) -> str:
@@ -86,7 +111,14 @@ def summary(audit: Audit, *, passed: bool) -> str:
     return f"{audit.profile.name}: {'passed' if passed else 'not passed'} ({numbers}){stage}"
 
 
-def document(audit: Audit, *, passed: bool, notes: Sequence[str] = (), repair: Repair | None = None) -> dict[str, Any]:
+def document(
+    audit: Audit,
+    *,
+    passed: bool,
+    notes: Sequence[str] = (),
+    repair: Repair | None = None,
+    provenance: Provenance | None = None,
+) -> dict[str, Any]:
     """The report as a versioned `AuditReport`; docs/reference/audit-report.schema.json is its schema."""
     counts = Counter(result.verdict for result in audit.results)
     content = {
@@ -103,6 +135,7 @@ def document(audit: Audit, *, passed: bool, notes: Sequence[str] = (), repair: R
         },
         "notes": list(notes),
         "survivability": survival_report.document(audit.survival, audit.workloads) if audit.survival else None,
+        "provenance": provenance.document() if provenance is not None else None,
     }
     if repair is not None:
         content["repair"] = repair_document(repair, audit)
@@ -129,6 +162,7 @@ def _check(result: CheckResult) -> dict[str, Any]:
         "workloads": by_namespace(result.workloads),
         "evidence": result.evidence or None,
         "fix": result.fix or None,
+        "accepted": {"reason": result.accepted, "expires": result.accepted_until} if result.accepted else None,
     }
 
 
@@ -143,14 +177,17 @@ def _node(node: AuditNode) -> dict[str, Any]:
     }
 
 
-def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None) -> str:
-    """For a CI step summary or a comment: the result, the layout, the checks, what to do, and the losses."""
+def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None, provenance: Provenance | None = None) -> str:
+    """For a CI step summary or a comment: the result, the layout, the checks, what to do, the losses, the inputs."""
     parts = [f"## Audit {_escaped(summary(audit, passed=passed))}", _rows(matrix(audit.layout))]
-    rows = [(r.verdict, r.id, finding(r), r.source) for r in audit.results if r.verdict != NA]
+    rows = [(verdict_text(r), r.id, finding(r), r.source) for r in audit.results if r.verdict != NA]
     parts.append(_rows(Table(("Verdict", "Check", "Finding", "Source"), rows), code="Check"))
-    todo = [f"- `{r.id}`: {_escaped(r.fix)}" for r in audit.results if r.fix and r.verdict in (FAILED, WARN, UNDECIDED)]
+    todo = [f"- `{r.id}`: {_escaped(r.fix)}" for r in _open_findings(audit) if r.fix]
     if todo:
         parts.append("\n".join(["### What to do", "", *todo]))
+    accepted = [f"- `{r.id}`, through {r.accepted_until}: {_escaped(r.accepted)}" for r in audit.results if r.accepted]
+    if accepted:
+        parts.append("\n".join(["### Accepted", "", *accepted]))
     if audit.survival is not None and audit.survival.levels:
         parts += ["### What each loss affects", _rows(survival_report.levels_table(audit.survival))]
         worst = survival_report.events_table(audit.survival)
@@ -158,6 +195,8 @@ def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None) -> str
     if repair is not None:
         fenced = repair_text(repair, audit).replace("```", "~~~").strip()
         parts.append(f"### Repair\n\n```\n{fenced}\n```")
+    if provenance is not None:
+        parts.append("\n".join(["### Made from", "", *(f"- {_escaped(line)}" for line in provenance.lines())]))
     return "\n\n".join(parts) + "\n"
 
 

@@ -89,6 +89,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
+def shortened(text: str, most: int) -> str:
+    """The text, cut at a word if it is longer, with an ellipsis."""
+    return text if len(text) <= most else f"{text[:most].rpartition(' ')[0] or text[:most]} …"
+
+
 def listed(names: Sequence[str], most: int | None) -> str:
     """`a, b and 3 more`: the first names, all of them if `most` is None."""
     kept = names[:most]

@@ -20,6 +20,7 @@ from bayplan.auditing.outcomes import (
     workloads_text,
 )
 from bayplan.auditing.workload_groups import BUDGET
+from bayplan.auditing.workload_loss import Loss
 from bayplan.explaining import shortages
 
 # fd-n1-workloads-LEVEL: no group of at least two replicas is lost with one domain of the level.
@@ -129,8 +130,8 @@ def _room(level: str) -> Callable[[AuditFacts], CheckOutcome]:
             worst, n = stranding[0], len(stranding[0].stranded)
             message = f"losing {level} {worst.event.domain} leaves {n} pod{'s'[: n != 1]} unschedulable"
             others = f"; {len(stranding)} of {len(losses)} {PLURALS[level]} leave at least one"
-            fix = f"add room for {shortages.amounts_text(worst.shortage)}"
-            return CheckOutcome(BROKEN, message + others, tuple(sorted(worst.event.nodes)), OBSERVED, fix)
+            nodes = tuple(sorted(worst.event.nodes))
+            return CheckOutcome(BROKEN, message + others, nodes, OBSERVED, _room_fix(worst))
         unlabelled = tuple(node.name for node in facts.layout.nodes if not node.at(level))
         if unlabelled:
             return CheckOutcome(OPEN, f"{len(unlabelled)} nodes have no known {level}", unlabelled, OBSERVED)
@@ -141,6 +142,20 @@ def _room(level: str) -> Callable[[AuditFacts], CheckOutcome]:
         return CheckOutcome(HOLDS, message, (), OBSERVED)
 
     return run
+
+
+def _room_fix(worst: Loss) -> str:
+    """What is missing: room for the pods that only lack resources, and what keeps the others out in any case."""
+    texts = []
+    if worst.shortage:
+        texts.append(f"add room for {shortages.amounts_text(worst.shortage)}")
+    kept_out = [one for one in worst.stranded if not one.missing]
+    if kept_out:
+        first = kept_out[0]
+        n = len(kept_out)
+        text = f"no room helps {n} pod{'s'[: n != 1]}, such as {first.key}: {first.message}"
+        texts.append(f"{text} To try: {first.fixes[0].change}" if first.fixes else text)
+    return "; ".join(texts)
 
 
 ROOM = tuple(
