@@ -29,7 +29,7 @@ class CheckResult(msgspec.Struct, frozen=True):
     """
     The verdict of one check. Only `required` checks decide whether the cluster passes.
 
-    A finding that was `accepted`, for a reason and through a day, stays what it is, and the cluster passes all the same.
+    A finding that was `accepted`, for a reason and through a day, stays one, and the cluster passes all the same.
     """
 
     id: str

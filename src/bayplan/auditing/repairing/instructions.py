@@ -71,16 +71,26 @@ def openstack(found: RepairPlan, before: Layout, after: Layout) -> list[str]:
         server = node.provider_id.rpartition("/")[2] or move.node
         dashes = "-- " if server.startswith("-") else ""  # it is a name and no option
         lines.append(f"# {move.node} to {_where(move)}")
-        if any(node.at(level) != planned[move.node].at(level) for level in (ZONE, REGION, CLOUD) if node.at(level)):
+        left = next((one for one in (CLOUD, REGION, ZONE) if _leaves(one, node, planned[move.node])), "")
+        if left in (CLOUD, REGION):
+            lines.append(f"# It leaves its {left}: create a server there that replaces it, in the server group.")
+        else:
+            if left:
+                lines.append(
+                    "# It leaves its zone: if the cloud cannot migrate it there, create a server that replaces it."
+                )
             lines.append(
-                "# It leaves its zone: create a server there that replaces it, or migrate it if the cloud can."
+                f"openstack server migrate --live-migration --host HYPERVISOR --wait {dashes}{_quoted(server)}"
             )
-        lines.append(f"openstack server migrate --live-migration --host HYPERVISOR --wait {dashes}{_quoted(server)}")
         lines += _label_lines(node.labels, planned[move.node], "Labels are set once, when the node joins: update them.")
     for move in found.adds:
         lines.append(f"# create {move.node} on {_where(move)}, in the server group")
         lines += _label_lines({}, planned[move.node], "Once it has joined:")
     return [*lines, _ONE_AT_A_TIME]
+
+
+def _leaves(level: str, node: AuditNode, planned: AuditNode) -> bool:
+    return node.at(level) is not None and node.at(level) != planned.at(level)
 
 
 _ONE_AT_A_TIME = "# One at a time: wait until every member is healthy, then run the audit again."
