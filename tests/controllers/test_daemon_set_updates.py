@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bayplan.controllers import daemon_set_updates, daemon_sets
-from bayplan.controllers.daemon_set_updates import DaemonSetState, NodeState
+from bayplan.controllers.daemon_set_updates import DaemonSetState, NodeState, PodsByNode
 from bayplan.controllers.desired_state import PodEntry
 from bayplan.model.labels import NO_EXECUTE
 from bayplan.wire.controllers import Controller
@@ -27,7 +27,10 @@ def pod(text):
 def after(pods, nodes="a b c", leaving="", keeping="", **more):
     states = dict.fromkeys(nodes.split(), RUNS) | dict.fromkeys(leaving.split(), LEAVES)
     states |= dict.fromkeys(keeping.split(), KEEPS)
-    found = daemon_set_updates.sync(DaemonSetState("new", **more), states, [pod(text) for text in pods.split()])
+    by_node = PodsByNode(DaemonSetState("new", **more), states)
+    for text in pods.split():
+        by_node.put(pod(text))
+    found = daemon_set_updates.sync(by_node)
     return " ".join(found.created), " ".join(found.deleted)
 
 

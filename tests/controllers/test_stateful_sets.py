@@ -5,7 +5,7 @@ import pytest
 
 from bayplan.controllers import stateful_sets
 from bayplan.controllers.desired_state import PodEntry
-from bayplan.controllers.stateful_sets import StatefulSetActions, StatefulSetState
+from bayplan.controllers.stateful_sets import PodsByOrdinal, StatefulSetActions, StatefulSetState
 from bayplan.wire.controllers import Controller
 
 WAITS = ((), ())
@@ -24,7 +24,10 @@ def pod(text):
 
 def after(pods, **more):
     state = StatefulSetState("db", **({"replicas": 3, "current_revision": "old", "update_revision": "new"} | more))
-    found = stateful_sets.sync(state, [pod(text) for text in pods.split()])
+    by_ordinal = PodsByOrdinal(state)
+    for text in pods.split():
+        by_ordinal.put(pod(text))
+    found = stateful_sets.sync(by_ordinal)
     return found.created, found.deleted
 
 

@@ -23,12 +23,13 @@ class Kubelets:
 
     def __init__(self, admin):
         self.admin = admin
+        self.lost = ""  # the node whose kubelet does nothing any more
         self.seconds = itertools.count()
 
     async def settle(self):
         """Play the kubelets until nothing moves any more."""
         for _ in range(MAX_ROUNDS):
-            pods = await self._quiet_pods()
+            pods = [pod for pod in await self._quiet_pods() if pod["spec"].get("nodeName", self) != self.lost]
             leaving = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
             starting = [pod for pod in pods if pod["spec"].get("nodeName") and not is_ready(pod)]
             if leaving:
@@ -39,6 +40,18 @@ class Kubelets:
             else:
                 return
         raise AssertionError(f"pods still move after {MAX_ROUNDS} rounds")
+
+    async def lose(self, node, taints):
+        """The node is unreachable from now on; its pods are not ready, as the node controller says of them."""
+        self.lost = node
+        await self.admin.patch("nodes", node, {"spec": {"taints": taints}})
+        for pod in await self.admin.items("pods"):
+            if pod["spec"].get("nodeName") == node:
+                lost = [{**one, **({"status": "False"} if one["type"] == "Ready" else {})}
+                        for one in pod["status"].get("conditions", ())]  # fmt: skip
+                meta, status = pod["metadata"], {"status": {"conditions": lost}}
+                await self.admin.patch("pods", meta["name"], status, meta["namespace"], subresource="status")
+        await self.settle()
 
     async def _quiet_pods(self):
         """The pods, once nothing has changed for a while."""

@@ -7,10 +7,12 @@ from live.objects import node
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 KINDS = {"Deployment": "apps/v1/deployments", "StatefulSet": "apps/v1/statefulsets", "DaemonSet": "apps/v1/daemonsets"}
 LABELS = {"app": "web"}
+FIRST_WITH_LOST_NODES = 120  # from here on, every other update happens while a node is unreachable
+UNREACHABLE = [{"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
 
 
 class Update:
-    """Nodes, pods that are in the way, a workload, and the fields of its spec that change."""
+    """Nodes, pods that are in the way, a workload, and the fields of its spec that change; `lost` is an unreachable node."""
 
     def __init__(self, chance, number):
         self.kind = ("Deployment", "StatefulSet", "DaemonSet", "Deployment", "StatefulSet")[number % 5]
@@ -24,6 +26,8 @@ class Update:
             self.change = {"template": _with_image(self.workload["spec"]["template"])}
         else:
             self.change = self._change(chance, must_stick=must_stick)
+        loses_a_node = number >= FIRST_WITH_LOST_NODES and number % 2
+        self.lost = chance.choice(self.nodes)["metadata"]["name"] if loses_a_node else ""
 
     @property
     def resource(self):

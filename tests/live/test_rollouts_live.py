@@ -17,10 +17,12 @@ import pytest
 
 from live import bayplan_running
 from live.kubelets import Kubelets
-from live.random_updates import Update, is_complete
+from live.random_updates import UNREACHABLE, Update, is_complete
 
 N_UPDATES = int(os.environ.get("BAYPLAN_ROLLOUTS", "4"))
-FIRST = int(os.environ.get("BAYPLAN_ROLLOUTS_FIRST", "0"))  # other updates than the recorded ones begin at 30
+FIRST = int(
+    os.environ.get("BAYPLAN_ROLLOUTS_FIRST", "0")
+)  # other updates than the recorded ones begin at 30, nodes are lost from 120 on
 RECORD = os.environ.get("BAYPLAN_ROLLOUTS_RECORD", "")
 # Of the nodes; whether a rollout completes is never missed. DaemonSets take nodes in random order.
 MISSES_ALLOWED = max(1, N_UPDATES // 10)
@@ -57,6 +59,8 @@ async def predicted_and_seen(update, admin, folder):
     await admin.create(update.workload)
     kubelets = Kubelets(admin)
     await kubelets.settle()
+    if update.lost:
+        await kubelets.lose(update.lost, UNREACHABLE)
     state = [
         {"apiVersion": KIND_OF[resource][0], "kind": KIND_OF[resource][1], **one}
         for resource in KIND_OF
@@ -69,7 +73,8 @@ async def predicted_and_seen(update, admin, folder):
     await kubelets.settle()
     ended = {"kind": update.kind, **await admin.get(update.resource, "web", "default")}
     seen = {"complete": is_complete(ended), "nodes": nodes_of(await admin.items("pods"))}
-    return {"kind": update.kind, "before": before, "predicted": predicted, "seen": seen}
+    lost = {"lost": update.lost} if update.lost else {}
+    return {"kind": update.kind, **lost, "before": before, "predicted": predicted, "seen": seen}
 
 
 async def clear(admin):
@@ -116,6 +121,7 @@ def nodes_of(pods):
 def record(outcomes):
     """Write how all of them were predicted to end, and ended."""
     content = {
+        "first": FIRST,
         "updates": len(outcomes),
         "completed": sum(one["seen"]["complete"] for one in outcomes),
         "stuck": sum(not one["seen"]["complete"] for one in outcomes),

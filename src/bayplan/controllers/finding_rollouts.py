@@ -26,10 +26,10 @@ from bayplan.controllers import (
     stateful_sets,
 )
 from bayplan.controllers.created_objects import key_of
-from bayplan.controllers.daemon_set_updates import NodeState
+from bayplan.controllers.daemon_set_updates import NodeState, PodsByNode
 from bayplan.controllers.deployments import ReplicaSetSize
 from bayplan.controllers.desired_state import TEMPLATE_HASH, DesiredState, ObjectKey, PodEntry, PodOwnership
-from bayplan.controllers.rollout_pods import RolloutPods
+from bayplan.controllers.rollout_pods import PodListener, RolloutPods
 from bayplan.controllers.rollouts import (
     DaemonSetRollout,
     DeploymentRollout,
@@ -39,7 +39,7 @@ from bayplan.controllers.rollouts import (
     Rollout,
     StatefulSetRollout,
 )
-from bayplan.controllers.stateful_sets import StatefulSetState
+from bayplan.controllers.stateful_sets import PodsByOrdinal, StatefulSetState
 from bayplan.errors import InputError
 from bayplan.model.labels import NO_EXECUTE
 from bayplan.wire import kinds
@@ -200,11 +200,13 @@ class _Builder(msgspec.Struct):
         if not is_new:  # a pod without a revision was written by hand
             pods = [pod if pod.revision else msgspec.structs.replace(pod, revision=update) for pod in pods]
         state = stateful_sets.state_of(controller, status.current_revision or before, update)
+        by_ordinal = PodsByOrdinal(state)
         return StatefulSetRollout(
-            **self._common(key, pods),
+            **self._common(key, pods, listener=by_ordinal),
             controller=controller,
             former=former,
             state=state,
+            by_ordinal=by_ordinal,
             note=_held_back(state) if is_new and state.replicas else self._note_if_empty(key, controller),
         )
 
@@ -226,12 +228,15 @@ class _Builder(msgspec.Struct):
             for node in sorted(self.state.nodes, key=lambda node: node.metadata.name)
         }
         state = daemon_set_updates.state_of(controller, revision, generation)
+        by_node = PodsByNode(state, nodes)
+        # Pods of a node that is gone are garbage, which another controller collects.
+        present = [pod for pod in pods if not pod.assigned or pod.node in nodes]
         return DaemonSetRollout(
-            # Pods of a node that is gone are garbage, which another controller collects.
-            **self._common(key, [pod for pod in pods if not pod.assigned or pod.node in nodes]),
+            **self._common(key, present, listener=by_node),
             controller=controller,
             state=state,
             nodes=nodes,
+            by_node=by_node,
             note=ON_DELETE if state.on_delete and is_new else EMPTY if is_new and not _n_running(nodes) else "",
         )
 
@@ -239,9 +244,13 @@ class _Builder(msgspec.Struct):
         return EMPTY if key in self.state.rolled_out and not pod_templates.n_replicas(controller) else ""
 
     def _common(
-        self, key: ObjectKey, pods: Iterable[PodEntry], set_of: Mapping[str, str] = rollout_pods.NO_SETS
+        self,
+        key: ObjectKey,
+        pods: Iterable[PodEntry],
+        set_of: Mapping[str, str] = rollout_pods.NO_SETS,
+        listener: PodListener | None = None,
     ) -> dict[str, Any]:
-        by_name = RolloutPods(pods, set_of)
+        by_name = RolloutPods(pods, set_of, listener)
         now = deletion_order.newest_time(by_name.values())
         return {"key": key, "pods": by_name, "taken": self.taken, "now": now}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
+from typing import Protocol
 
 from bayplan.controllers.deletion_order import DeletionOrder
 from bayplan.controllers.desired_state import PodEntry
@@ -35,6 +36,13 @@ class PodsOfSet:
             (self.order.add if sign > 0 else self.order.remove)(pod)
 
 
+class PodListener(Protocol):
+    """Is told of every pod that comes and goes; of one that changes as of one that goes and one that comes."""
+
+    def put(self, pod: PodEntry) -> None: ...
+    def remove(self, pod: PodEntry) -> None: ...
+
+
 class RolloutPods(MutableMapping[str, PodEntry]):
     """
     Pods by name, in the order in which they came; an entry that is replaced keeps its place.
@@ -42,9 +50,11 @@ class RolloutPods(MutableMapping[str, PodEntry]):
     `set_of` names the ReplicaSet of each pod of a Deployment, before the pod is put here.
     """
 
-    def __init__(self, pods: Iterable[PodEntry] = (), set_of: Mapping[str, str] = NO_SETS) -> None:
+    def __init__(
+        self, pods: Iterable[PodEntry] = (), set_of: Mapping[str, str] = NO_SETS, listener: PodListener | None = None
+    ) -> None:
         self._pods: dict[str, PodEntry] = {}
-        self._set_of = set_of
+        self._set_of, self._listener = set_of, listener
         self._sets: dict[str, PodsOfSet] = {}
         self._places: dict[str, int] = {}
         self._n_places = 0
@@ -120,3 +130,5 @@ class RolloutPods(MutableMapping[str, PodEntry]):
         for listed, belongs in ((self._pending, pod.active and not pod.assigned), (self._leaving, pod.terminating)):
             if belongs:
                 (listed.add if sign > 0 else listed.remove)(pod.name)
+        if self._listener is not None:
+            (self._listener.put if sign > 0 else self._listener.remove)(pod)

@@ -20,11 +20,11 @@ from bayplan.controllers import (
     pod_templates,
     stateful_sets,
 )
-from bayplan.controllers.daemon_set_updates import DaemonSetState, NodeState
+from bayplan.controllers.daemon_set_updates import DaemonSetState, NodeState, PodsByNode
 from bayplan.controllers.deployments import DeploymentSize, ReplicaSetSize
 from bayplan.controllers.desired_state import REVISION_HASH, ObjectKey, PodEntry, entry_of
 from bayplan.controllers.rollout_pods import RolloutPods
-from bayplan.controllers.stateful_sets import StatefulSetState
+from bayplan.controllers.stateful_sets import PodsByOrdinal, StatefulSetState
 from bayplan.wire.controllers import AnyController, Controller, PodTemplateSpec
 from bayplan.wire.pods import Pod
 from bayplan.wire.storage import PersistentVolumeClaim
@@ -196,13 +196,14 @@ class StatefulSetRollout(Rollout, kw_only=True, eq=False):
     controller: Controller
     former: Controller
     state: StatefulSetState
+    by_ordinal: PodsByOrdinal
 
     @property
     def template(self) -> PodTemplateSpec:
         return self.controller.spec.template
 
     def sync(self) -> RolloutActions:
-        actions = stateful_sets.sync(self.state, self.pods.values())
+        actions = stateful_sets.sync(self.by_ordinal)
         created, claims = [], []
         for ordinal in actions.created:
             revision = self.state.revision_of(ordinal)
@@ -228,13 +229,14 @@ class DaemonSetRollout(Rollout, kw_only=True, eq=False):
     controller: Controller
     state: DaemonSetState
     nodes: dict[str, NodeState]
+    by_node: PodsByNode
 
     @property
     def template(self) -> PodTemplateSpec:
         return self.controller.spec.template
 
     def sync(self) -> RolloutActions:
-        actions = daemon_set_updates.sync(self.state, self.nodes, list(self.pods.values()))
+        actions = daemon_set_updates.sync(self.by_node)
         spec = daemon_sets.with_tolerations(self.controller.spec.template.spec)
         names, created = self._names(self.controller.metadata.name), []
         for node in actions.created:
