@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import urllib.parse
 import xml.sax.saxutils
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -30,7 +30,28 @@ _STANDARD = "scs-0214"
 _MAX_LOCATIONS = 20
 
 
-def junit(audit: Audit, *, allow_undecided: bool, provenance: Provenance | None = None) -> str:
+class JunitSuite(msgspec.Struct, frozen=True):
+    """The lines of one suite, and its numbers of tests, failures and skipped tests."""
+
+    lines: tuple[str, ...]
+    n_tests: int
+    n_failed: int
+    n_skipped: int
+
+
+def junit(suites: Sequence[JunitSuite]) -> str:
+    """A document of suites."""
+    numbers = _numbers(
+        sum(one.n_tests for one in suites), sum(one.n_failed for one in suites), sum(one.n_skipped for one in suites)
+    )
+    lines = [line for one in suites for line in one.lines]
+    head = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {numbers}>"]
+    return "\n".join([*head, *lines, "</testsuites>"]) + "\n"
+
+
+def junit_suite(
+    audit: Audit, *, allow_undecided: bool, provenance: Provenance | None = None, cluster: str = ""
+) -> JunitSuite:
     """
     One suite, one testcase per check. A check is a failure if the audit does not pass because of it.
 
@@ -38,17 +59,18 @@ def junit(audit: Audit, *, allow_undecided: bool, provenance: Provenance | None 
     """
     found = [_junit_element(result, allow_undecided=allow_undecided) for result in audit.results]
     n_failed, n_skipped = found.count("failure"), found.count("skipped")
-    numbers = f'tests="{len(audit.results)}" failures="{n_failed}" errors="0" skipped="{n_skipped}"'
-    name = _quoted(f"bayplan audit {audit.profile.name}")
+    name = _quoted(f"bayplan audit {audit.profile.name}" + (f" of {cluster}" if cluster else ""))
     lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f"<testsuites {numbers}>",
-        f"  <testsuite name={name} {numbers}>",
+        f"  <testsuite name={name} {_numbers(len(audit.results), n_failed, n_skipped)}>",
         *_properties(audit, provenance),
     ]
     for result, element in zip(audit.results, found, strict=True):
         lines += _testcase(result, element, audit.profile.name)
-    return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
+    return JunitSuite((*lines, "  </testsuite>"), len(audit.results), n_failed, n_skipped)
+
+
+def _numbers(n_tests: int, n_failed: int, n_skipped: int) -> str:
+    return f'tests="{n_tests}" failures="{n_failed}" errors="0" skipped="{n_skipped}"'
 
 
 def _properties(audit: Audit, provenance: Provenance | None) -> list[str]:
@@ -90,8 +112,15 @@ def _quoted(text: str) -> str:
     return xml.sax.saxutils.quoteattr(tables.printable(text))
 
 
-def sarif(audit: Audit, line_by_node: Mapping[str, Place], file: str, provenance: Provenance) -> dict[str, Any]:
-    """SARIF 2.1.0: a rule per check, and a result for each check that is not PASS or N/A, located at its nodes."""
+def sarif(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """SARIF 2.1.0."""
+    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": list(runs)}
+
+
+def sarif_run(
+    audit: Audit, line_by_node: Mapping[str, Place], file: str, provenance: Provenance, *, cluster: str = ""
+) -> dict[str, Any]:
+    """A run: a rule per check, and a result for each check that is not PASS or N/A, located at its nodes."""
     shown = [result for result in audit.results if result.verdict not in (PASS, NA)]
     rules = {result.id: _rule(result) for result in audit.results}
     driver = {"name": "bayplan", "version": provenance.version, "rules": list(rules.values())}
@@ -100,18 +129,12 @@ def sarif(audit: Audit, line_by_node: Mapping[str, Place], file: str, provenance
         for one in provenance.inputs
         if one.sha256
     ]
-    results = [_sarif_result(result, list(rules), line_by_node, file) for result in shown]
     return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {"driver": driver},
-                "artifacts": artifacts,
-                "results": results,
-                "properties": _bag(audit, provenance),
-            }
-        ],
+        "tool": {"driver": driver},
+        **({"automationDetails": {"id": f"bayplan-audit/{tables.printable(cluster)}"}} if cluster else {}),
+        "artifacts": artifacts,
+        "results": [_sarif_result(result, list(rules), line_by_node, file) for result in shown],
+        "properties": _bag(audit, provenance),
     }
 
 
@@ -241,11 +264,11 @@ def gauge_samples(audit: Audit, *, passed: bool) -> Iterator[Sample]:
                 yield name, {"level": one.level}, value
 
 
-def prometheus(audit: Audit, *, passed: bool, provenance: Provenance) -> str:
-    """All gauges in the text format of Prometheus; what the report was made from is in comments."""
-    lines = [f"# {tables.printable(line)}" for line in provenance.lines()]
+def prometheus(samples: Iterable[Sample], comments: Sequence[str]) -> str:
+    """All samples in the text format of Prometheus, after some comments."""
+    lines = list(comments)
     by_name: dict[str, list[str]] = {}
-    for name, labels, value in gauge_samples(audit, passed=passed):
+    for name, labels, value in samples:
         inner = ",".join(f'{key}="{_label_value(word)}"' for key, word in labels.items())
         by_name.setdefault(name, []).append(f"{name}{{{inner}}} {value}")
     for name, found in by_name.items():

@@ -177,11 +177,22 @@ def _node(node: AuditNode) -> dict[str, Any]:
     }
 
 
-def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None, provenance: Provenance | None = None) -> str:
+def markdown(
+    audit: Audit,
+    *,
+    passed: bool,
+    repair: Repair | None = None,
+    provenance: Provenance | None = None,
+    cluster: str = "",
+) -> str:
     """For a CI step summary or a comment: the result, the layout, the checks, what to do, the losses, the inputs."""
-    parts = [f"## Audit {_escaped(summary(audit, passed=passed))}", _rows(matrix(audit.layout))]
+    named = f" of {cluster}:" if cluster else ""
+    parts = [
+        f"## Audit{_escaped(named)} {_escaped(summary(audit, passed=passed))}",
+        markdown_table(matrix(audit.layout)),
+    ]
     rows = [(verdict_text(r), r.id, finding(r), r.source) for r in audit.results if r.verdict != NA]
-    parts.append(_rows(Table(("Verdict", "Check", "Finding", "Source"), rows), code="Check"))
+    parts.append(markdown_table(Table(("Verdict", "Check", "Finding", "Source"), rows), code="Check"))
     todo = [f"- `{r.id}`: {_escaped(r.fix)}" for r in _open_findings(audit) if r.fix]
     if todo:
         parts.append("\n".join(["### What to do", "", *todo]))
@@ -189,9 +200,9 @@ def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None, proven
     if accepted:
         parts.append("\n".join(["### Accepted", "", *accepted]))
     if audit.survival is not None and audit.survival.levels:
-        parts += ["### What each loss affects", _rows(survival_report.levels_table(audit.survival))]
+        parts += ["### What each loss affects", markdown_table(survival_report.levels_table(audit.survival))]
         worst = survival_report.events_table(audit.survival)
-        parts += [_rows(worst)] if worst.rows else []
+        parts += [markdown_table(worst)] if worst.rows else []
     if repair is not None:
         fenced = repair_text(repair, audit).replace("```", "~~~").strip()
         parts.append(f"### Repair\n\n```\n{fenced}\n```")
@@ -200,7 +211,7 @@ def markdown(audit: Audit, *, passed: bool, repair: Repair | None = None, proven
     return "\n\n".join(parts) + "\n"
 
 
-def _rows(table: Table, code: str = "") -> str:
+def markdown_table(table: Table, code: str = "") -> str:
     """A table; the cells of the column `code`, which are words of our own, are set as code."""
     rows = [
         [f"`{cell}`" if column == code else _escaped(cell) for column, cell in zip(table.columns, row, strict=True)]
