@@ -5,6 +5,7 @@ import pytest
 from bayplan.cli import decide
 
 NODE = {"metadata": {"name": "a1"}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
 
 
@@ -150,6 +151,88 @@ def test_all_values_of_wrong_types_in_a_question_about_a_fleet_are_reported(run)
 def test_empty_lines_are_skipped(run):
     result = run("decide", "pods", given="\n  \n" + lines("x"))
     assert answers(result)[0]["line"] == 3
+
+
+ZONE_A, ZONE_B, NO_ZONE = {"zone": "a"}, {"zone": "b"}, {}
+AWAY_FROM_BATCH = {
+    "podAntiAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "batch"}}, "topologyKey": "zone"}]}
+}
+NEAR_ITSELF = {"podAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "new"}}, "topologyKey": "zone"}]}}
+AWAY_FROM_NEW = {
+    "podAntiAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "new"}}, "topologyKey": "zone"}]}
+}
+
+
+def fitting(run, pod, pods, switches, nodes=(ZONE_A, ZONE_B, NO_ZONE), semantics="upstream"):
+    """The nodes where the pod fits; they are named by their position."""
+    made = [{**NODE, "metadata": {"name": f"n{i}", "labels": labels}} for i, labels in enumerate(nodes)]
+    options = {"semantics": semantics, "switches": switches}
+    (answer,) = answers(
+        run("decide", "pods", given=lines({"nodes": made, "pods": pods, "pod": pod, "options": options}))
+    )
+    return [name for name, verdict in answer["nodes"].items() if verdict["code"] == "Success"]
+
+
+def a_pod(name, app, node=None, affinity=None, annotations=None):
+    spec = {**POD["spec"], "affinity": affinity or {}, **({"nodeName": node} if node else {})}
+    return {"metadata": {"name": name, "labels": {"app": app}, "annotations": annotations or {}}, "spec": spec}
+
+
+@pytest.mark.parametrize("switch, value, fits", [
+    ("antiAffinityNeedsTopologyKey", False, ["n1", "n2"]),
+    ("antiAffinityNeedsTopologyKey", True,  ["n1"]),
+])  # fmt: skip
+@pytest.mark.parametrize("semantics", ["upstream", "design"])
+def test_required_anti_affinity_needs_the_topology_key_by_switch(run, semantics, switch, value, fits):
+    pod, batch = a_pod("p", "new", affinity=AWAY_FROM_BATCH), a_pod("batch", "batch", "n0")
+    assert fitting(run, pod, [batch], {switch: value}, semantics=semantics) == fits
+
+
+@pytest.mark.parametrize("switch, value, fits", [
+    ("firstPodNeedsTopologyKey", True,  ["n0", "n1"]),
+    ("firstPodNeedsTopologyKey", False, ["n0", "n1", "n2"]),
+])  # fmt: skip
+@pytest.mark.parametrize("semantics", ["upstream", "design"])
+def test_the_first_pod_needs_the_topology_key_by_switch(run, semantics, switch, value, fits):
+    assert fitting(run, a_pod("p", "new", affinity=NEAR_ITSELF), [], {switch: value}, semantics=semantics) == fits
+
+
+@pytest.mark.parametrize("switch, value, fits", [
+    ("neighboursRejectWhenSatisfied", False, ["n2"]),
+    ("neighboursRejectWhenSatisfied", True,  ["n0", "n2"]),
+])  # fmt: skip
+@pytest.mark.parametrize("semantics", ["upstream", "design"])
+def test_a_violated_term_of_an_existing_pod_rejects_by_switch(run, semantics, switch, value, fits):
+    violated = [a_pod("o", "owner", "n0", AWAY_FROM_NEW), a_pod("new-1", "new", "n0")]
+    satisfied = [a_pod("other", "owner", "n1", AWAY_FROM_NEW)]
+    assert fitting(run, a_pod("p", "new"), violated + satisfied, {switch: value}, semantics=semantics) == fits
+
+
+@pytest.mark.parametrize("keys, fits", [
+    ([],               ["n2"]),        # every key of the nodes: a zone and a rack
+    (["zone"],         ["n1", "n2"]),
+    (["rack"],         ["n2"]),
+    (["zone", "rack"], ["n2"]),
+])  # fmt: skip
+def test_an_empty_topology_key_means_the_keys_of_the_switch_or_of_the_nodes(run, keys, fits):
+    written = {"podAntiAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "batch"}}}]}}
+    pod = a_pod("p", "new", annotations={"bayplan.io/affinity": json.dumps(written)})
+    nodes = ({"zone": "a", "rack": "r"}, {"zone": "b", "rack": "r"}, {"zone": "c", "rack": "s"})
+    batch = a_pod("batch", "batch", "n0")
+    switches = {"defaultTopologyKeys": keys}
+    assert fitting(run, pod, [batch], switches, nodes, semantics="design") == fits
+
+
+def test_admission_admits_an_empty_topology_key_under_the_switch(run):
+    term = {"labelSelector": {"matchLabels": {"app": "batch"}}, "topologyKey": ""}
+    pod = {"apiVersion": "v1", "kind": "Pod", **a_pod("p", "new", affinity={"podAntiAffinity": {REQUIRED: [term]}})}
+    asked = [{"object": pod}, {"object": pod, "options": {"semantics": "design"}}]
+    upstream, design = answers(run("decide", "admission", given=lines(*asked)))
+    fields = [
+        {cause["field"] for cause in answer["causes"] if "topologyKey" in cause["field"]}
+        for answer in (upstream, design)
+    ]
+    assert fields == [{f"spec.affinity.podAntiAffinity.{REQUIRED}[0].topologyKey"}, set()]
 
 
 def test_admission_questions_are_answered_with_causes(run):

@@ -20,7 +20,7 @@ def test_a_reason_that_no_rule_gives_names_its_plugin():
     ("taint", ["taint"]),
     ("TAINT", ["taint"]),
     ("TaintToleration", ["taint", "cluster-taint"]),
-    ("InterPodAffinity", ["pod-affinity", "pod-anti-affinity", "existing-anti-affinity"]),
+    ("InterPodAffinity", ["pod-affinity", "pod-anti-affinity", "existing-anti-affinity", "pod-anti-affinity-key"]),
     ("insufficient-nvidia.com/gpu", ["insufficient-<resource>"]),
     ("Insufficient memory", ["insufficient-<resource>"]),
     ("node(s) were unschedulable", ["node-unschedulable"]),

@@ -53,6 +53,39 @@ def test_every_cause_has_its_location(run, scene):
     assert result.exit_code == 1
 
 
+WITHOUT_KEYS = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: x, namespace: shop}
+spec:
+  containers: [{name: c, image: i}]
+  affinity:
+    podAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: "", labelSelector: {}}]
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - {weight: 5, podAffinityTerm: {labelSelector: {}}}
+  topologySpreadConstraints:
+  - {maxSkew: 1, topologyKey: "", whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}
+"""
+SPREAD_KEY = "spec.topologySpreadConstraints[0].topologyKey"
+
+
+@pytest.mark.parametrize("options, n_term_keys", [
+    ([], 2),
+    (["--semantics", "design"], 0),
+    (["--switch", "emptyTopologyKeyMeansAny=true"], 0),
+    (["--semantics", "design", "--switch", "emptyTopologyKeyMeansAny=false"], 2),
+])  # fmt: skip
+def test_the_switch_admits_terms_without_a_topology_key_but_no_such_constraints(run, scene, options, n_term_keys):
+    write(scene, WITHOUT_KEYS)
+    result = run("validate", "-f", "wrong.yaml", "-o", "json", *options)
+    fields = {finding["field"] for finding in json.loads(result.stdout)["findings"]}
+    assert SPREAD_KEY in fields
+    assert len(fields - {SPREAD_KEY}) == n_term_keys
+    assert result.exit_code == 1
+
+
 def test_warnings_go_to_standard_error(run, scene):
     write(scene, WRONG.replace("500", "5").replace("maxSkew: 0", "maxSkew: 1"))
     result = run("validate", "-f", "wrong.yaml")

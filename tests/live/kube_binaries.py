@@ -21,6 +21,7 @@ import time
 MODULE = pathlib.Path(__file__).parents[2] / "tools" / "kube"
 KARMADA_MODULE = MODULE / "karmada"
 KARMADA = "github.com/karmada-io/karmada"
+E2E_MODULE = MODULE / "e2e"
 KUBE_VERSION = "v1.36.4"
 # The version that a server reports; without these it is v0.0.0.
 VERSION_FLAGS = " ".join(
@@ -32,6 +33,10 @@ PACKAGES = {
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+}
+E2E_PACKAGES = {
+    "e2e.test": "k8s.io/kubernetes/test/e2e",  # a name that ends in .test is built from the tests of its package
+    "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
 GO_VERSION = (1, 26)  # the version that go.mod requires
 UNAVAILABLE = 3
@@ -53,6 +58,11 @@ def find(name):
 def built():
     """Return the folder of all servers in the build cache. The first caller builds it, others wait."""
     return _built(MODULE, PACKAGES, _key(MODULE))
+
+
+def end_to_end():
+    """Return the folder of Kubernetes' end-to-end tests and KWOK in the build cache, built once like the servers."""
+    return _built(E2E_MODULE, E2E_PACKAGES, _key(E2E_MODULE))
 
 
 def own_program(module, name):
@@ -116,7 +126,8 @@ def _build(folder, module, packages):
     """Build beside `folder` and then rename, so that `folder` is always complete."""
     started = time.monotonic()
     _print(f"building {', '.join(packages)} once, which takes some minutes: {folder}")
-    fetched = _go("list", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", *packages.values(), module=module)
+    tests = ["-test"] if any(map(_is_test, packages)) else []
+    fetched = _go("list", "-deps", *tests, "-f", "{{with .Error}}{{.}}{{end}}", *packages.values(), module=module)
     if fetched.returncode:
         raise UnavailableError(f"Go modules cannot be fetched: {_last_line(fetched.stderr)}")
     _print(f"modules fetched after {time.monotonic() - started:.0f} s")
@@ -124,11 +135,16 @@ def _build(folder, module, packages):
         half = pathlib.Path(scratch, "bin")
         for name, package in packages.items():
             arguments = ("-ldflags", f"-s -w {VERSION_FLAGS}", "-o", str(half / name), package)
-            done = _go("build", *arguments, module=module)
+            command = ("test", "-c") if _is_test(name) else ("build",)
+            done = _go(*command, *arguments, module=module)
             if done.returncode:
-                raise RuntimeError(f"go build {package} failed:\n{done.stderr}")
+                raise RuntimeError(f"go {' '.join(command)} {package} failed:\n{done.stderr}")
             _print(f"{name} built after {time.monotonic() - started:.0f} s")
         half.rename(folder)
+
+
+def _is_test(name):
+    return name.endswith(".test")
 
 
 def _go(*arguments, module=MODULE):

@@ -48,7 +48,7 @@ class Term:
 
     def keys(self, semantics):
         if self.topology_key == "" and semantics.empty_topology_key_means_any:
-            return list(semantics.default_topology_keys)
+            return list(semantics.default_topology_keys) or [""]
         return [self.topology_key]
 
     def domains(self, node, semantics):

@@ -26,19 +26,23 @@ class Cycle:
         self.cluster = Cluster(question)
         self.pod = Pod(question["pod"])
         self.profile = Profile(options.get("config"), self.pod.spec.get("schedulerName"))
-        self.semantics = _semantics(options)
+        self.semantics = semantics_of(options, self.cluster)
         self.notes = {}  # what a rule wrote down before filtering or scoring, by rule
 
     def args(self, plugin):
         return self.profile.args.get(plugin) or {}
 
 
-def _semantics(options):
+def semantics_of(options, cluster):
+    """The switches. Without default topology keys, those are all label keys that a node of the cluster has."""
     semantics = PRESETS[options.get("semantics") or "upstream"]
     changes = dict(options.get("switches") or {})
     if options.get("daemonNamespaces") is not None:
         changes["daemonNamespaces"] = options["daemonNamespaces"]
-    return msgspec.convert({**msgspec.to_builtins(semantics), **changes}, type(semantics))
+    switches = {**msgspec.to_builtins(semantics), **changes}
+    of_nodes = sorted({key for node in cluster.nodes for key in node.labels})
+    switches["defaultTopologyKeys"] = switches["defaultTopologyKeys"] or of_nodes
+    return msgspec.convert(switches, type(semantics))
 
 
 def normalise_by_maximum(scores, *, reverse=False):

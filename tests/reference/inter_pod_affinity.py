@@ -10,6 +10,7 @@ from reference.cycle import SKIP, UNRESOLVABLE, UNSCHEDULABLE, Rejected
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 OWN_ANTI = "node(s) didn't match pod anti-affinity rules"
+NO_KEY = "node(s) didn't match pod anti-affinity rules (missing required label)"
 OTHERS_ANTI = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
@@ -111,9 +112,16 @@ def others_anti_domains(cycle):
             if not other_match(cycle, term, cycle.pod):
                 continue
             for domain in term.domains(node, cycle.semantics):
-                if peers_in(cycle, term, owner, domain) + 1 > term.limit:
+                if would_be_violated(cycle, term, peers_in(cycle, term, owner, domain)):
                     closed.add(domain)
     return closed
+
+
+def would_be_violated(cycle, term, n_peers):
+    """Whether the incoming pod is one peer too many; by the design document only if the term is satisfied so far."""
+    if cycle.semantics.neighbours_reject_when_satisfied and n_peers > term.limit:
+        return False
+    return n_peers + 1 > term.limit
 
 
 def peers_in(cycle, term, owner, domain):
@@ -128,6 +136,10 @@ def peers_in(cycle, term, owner, domain):
 def check(cycle, node):
     if not affinity_met(cycle, node):
         return Rejected(UNRESOLVABLE, AFFINITY)
+    if cycle.semantics.anti_affinity_needs_topology_key and not is_daemon(cycle, cycle.pod):
+        for term in cycle.pod.terms.anti_required:
+            if not term.domains(node, cycle.semantics):
+                return Rejected(UNRESOLVABLE, NO_KEY)
     for term in cycle.pod.terms.anti_required:
         if any(domain in cycle.notes["own anti"] for domain in term.domains(node, cycle.semantics)):
             return Rejected(UNSCHEDULABLE, OWN_ANTI)
@@ -139,7 +151,9 @@ def check(cycle, node):
 def affinity_met(cycle, node):
     for term, met, disregarded in cycle.notes["affinity"]:
         domains = term.domains(node, cycle.semantics)
-        if not domains:  # the label is needed even by the first pod of a set
+        if disregarded and not cycle.semantics.first_pod_needs_topology_key:
+            continue
+        if not domains:
             return False
         if not disregarded and not any(domain in met for domain in domains):
             return False

@@ -172,7 +172,7 @@ class Trial:
             (t, domain)
             for t in theirs
             for domain in shared(cycle, t, node, where)
-            if inter_pod_affinity.peers_in(cycle, t, pod, domain) + 1 > t.limit
+            if inter_pod_affinity.would_be_violated(cycle, t, inter_pod_affinity.peers_in(cycle, t, pod, domain))
         ]
         return bool(broken)
 

@@ -1,6 +1,6 @@
 """The points of soft rules of placed pods, by plain loops over all pairs. Question in (without a pending pod)."""
 
-from reference.cycle import _semantics
+from reference.cycle import semantics_of
 from reference.objects import Cluster
 from reference.selecting import node_selected, selects, selects_all, term_matches
 
@@ -8,7 +8,8 @@ STRONGEST = 100
 
 
 def points(question):
-    cluster, semantics = Cluster(question), _semantics(question.get("options") or {})
+    cluster = Cluster(question)
+    semantics = semantics_of(question.get("options") or {}, cluster)
     placed = [(node, pod) for node in cluster.nodes for pod in node.pods]
     total = sum(peer_points(cluster, semantics, placed, node, pod) for node, pod in placed)
     total += sum(node_points(node, pod) - STRONGEST * soft_taints(node, pod) for node, pod in placed)

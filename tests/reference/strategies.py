@@ -29,6 +29,9 @@ CONFIG = "kubescheduler.config.k8s.io/v1"
 SWITCHES = (
     "affinityTermsMetApart",
     "firstPodPerTerm",
+    "firstPodNeedsTopologyKey",
+    "antiAffinityNeedsTopologyKey",
+    "neighboursRejectWhenSatisfied",
     "softTermsCountOnce",
     "neighboursCountWhenChanged",
     "softAntiAffinitySymmetric",

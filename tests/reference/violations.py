@@ -7,7 +7,7 @@ Question in (`nodes`, `namespaces`, `pods`, `options` of `decide pods`), list of
 import yaml
 
 from reference.affinity_terms import EXECUTION, REQUIRED, Term
-from reference.cycle import _semantics
+from reference.cycle import semantics_of
 from reference.label_keys import ANNOTATION
 from reference.objects import Cluster
 
@@ -15,7 +15,7 @@ from reference.objects import Cluster
 class Scene:
     def __init__(self, question):
         self.cluster = Cluster(question)
-        self.semantics = _semantics(question.get("options") or {})
+        self.semantics = semantics_of(question.get("options") or {}, self.cluster)
         self.placed = [(node, pod) for node in self.cluster.nodes for pod in node.pods]
 
     def means(self, term, pod, *, incoming):

@@ -15,10 +15,11 @@ from bayplan.cli import configuration
 from bayplan.enforcing.pod_guard import GuardVerdict
 from bayplan.errors import Fault
 from bayplan.model.kubernetes_versions import KubernetesVersion
+from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.reading import checking, files, manifest_trees, scheduler_config
 from bayplan.reading.collecting import Collector
 from bayplan.reading.documents import Document, Source
-from bayplan.validating import admission, placements, served_versions, structure_faults, warning_ids, warnings
+from bayplan.validating import admission, affinity, placements, served_versions, structure_faults, warning_ids, warnings
 from bayplan.wire import kinds
 from bayplan.writing.findings import (
     MALFORMED,
@@ -47,6 +48,7 @@ class Examined(msgspec.Struct, frozen=True):
     namespace: str
     version: KubernetesVersion
     guard: GuardCheck
+    semantics: Semantics = UPSTREAM
     rendered: Sequence[Source | Fault] = ()
     ignored_paths: Sequence[str] = ()
     ignored_ids: frozenset[str] = frozenset()
@@ -137,7 +139,7 @@ class _Examination:
             yield ValidationFinding(fault, UNKNOWN_FIELD if _is_unknown_field(fault) else MALFORMED)
         if all(map(_is_unknown_field, faults)):
             unknown = {fault.path for fault in faults}
-            found = _content_findings(item, self._asked.guard)
+            found = _content_findings(item, self._asked)
             yield from (finding for finding in found if not _follows(finding.fault, unknown))
 
 
@@ -197,9 +199,10 @@ def _follows(fault: Fault, unknown: set[str]) -> bool:
     return missing and (fault.path in parents or fault.path.rpartition(".")[0] in parents)
 
 
-def _content_findings(document: Document, guard: GuardCheck) -> Iterator[ValidationFinding]:
-    root, verdict = document.locate().root, guard(document)
-    for cause in (*admission.validate_all(root), *admission.validate_schema(root), *verdict.causes):
+def _content_findings(document: Document, asked: Examined) -> Iterator[ValidationFinding]:
+    root, verdict = document.locate().root, asked.guard(document)
+    causes = (*admission.validate_all(root), *admission.validate_schema(root))
+    for cause in (*affinity.without_empty_keys(causes, asked.semantics), *verdict.causes):
         yield ValidationFinding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
         yield from _scheduler_findings(document)

@@ -16,6 +16,7 @@ from bayplan.cli.console import Console
 if TYPE_CHECKING:
     from bayplan.enforcing.pod_guard import GuardVerdict
     from bayplan.model.kubernetes_versions import KubernetesVersion
+    from bayplan.model.semantics import Semantics
     from bayplan.reading.documents import Document
     from bayplan.validating.guard import GuardSettings
     from bayplan.writing.findings import ValidationReport
@@ -102,13 +103,15 @@ def validate(
     from bayplan.reading import kustomizing
 
     ignored_paths, ignored_ids = _ignored(ignore)
+    semantics = value_types.semantics_with(requester.semantics, requester.switch)
     report = examine_files.examine(
         examine_files.Examined(
             files.filename,
             files.recursive,
             namespace or "default",
             kubernetes_version,
-            _guard_check(guard.settings(), requester),
+            _guard_check(guard.settings(), requester, semantics),
+            semantics,
             [kustomizing.render(folder) for folder in kustomize],
             ignored_paths,
             ignored_ids,
@@ -139,12 +142,13 @@ def _ignored(given: Sequence[str]) -> tuple[list[str], frozenset[str]]:
     return paths, frozenset(ids)
 
 
-def _guard_check(settings: GuardSettings, asked: guard_options.RequesterOptions) -> Callable[[Document], GuardVerdict]:
+def _guard_check(
+    settings: GuardSettings, asked: guard_options.RequesterOptions, semantics: Semantics
+) -> Callable[[Document], GuardVerdict]:
     """A function: the verdict of the guard on a document, with the settings of this run."""
     from bayplan.enforcing import pod_guard
     from bayplan.validating.guard import Requester
 
-    semantics = value_types.semantics_with(asked.semantics, asked.switch)
     requester = Requester(asked.as_user or "", asked.as_group)
 
     def check(document: Document) -> GuardVerdict:

@@ -50,7 +50,9 @@ class Follower:
         """
         self.n_copied += 1
         leader, before = self.leader, self.leader.journal.settled
-        index = PlacementIndex(leader.semantics, leader.slots.seed, lost_targets_count=leader.lost_targets_count)
+        index = PlacementIndex(
+            leader.configured_semantics, leader.slots.seed, lost_targets_count=leader.lost_targets_count
+        )
         self.index = index
         for name, labels in list(leader.peer_index.namespaces.items()):
             index.set_namespace(name, labels)

@@ -21,6 +21,12 @@ class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbi
     affinity_terms_met_apart: bool = False
     # The first pod of a set: over all terms and pods on labelled nodes (upstream), or per term and anywhere (seed).
     first_pod_per_term: bool = False
+    # The first pod of a set needs the topology keys of its terms (upstream), or its terms are disregarded (seed).
+    first_pod_needs_topology_key: bool = True
+    # A node without the topology key meets required anti-affinity (upstream) or does not (seed).
+    anti_affinity_needs_topology_key: bool = False
+    # An existing pod's required anti-affinity rejects always (upstream) or only while it is satisfied (seed).
+    neighbours_reject_when_satisfied: bool = False
     # A soft term adds its weight once per matching pod (upstream) or once per node (seed).
     soft_terms_count_once: bool = False
     # An existing pod's soft term counts always (upstream) or only if this placement newly meets or breaks it (seed).
@@ -29,7 +35,8 @@ class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbi
     soft_anti_affinity_symmetric: bool = True
     # `namespaces: []` means the owner's own (upstream) or all (seed).
     empty_namespaces_mean_all: bool = False
-    # `topologyKey: ""` is an error (upstream) or means any of the default keys (seed).
+    # `topologyKey: ""` is an error (upstream) or means any of the default keys (seed); without any of these, any label
+    # key that a node has (seed).
     empty_topology_key_means_any: bool = False
     default_topology_keys: tuple[str, ...] = (
         "kubernetes.io/hostname",
@@ -71,10 +78,14 @@ UPSTREAM = Semantics()
 DESIGN = Semantics(
     affinity_terms_met_apart=True,
     first_pod_per_term=True,
+    first_pod_needs_topology_key=False,
+    anti_affinity_needs_topology_key=True,
+    neighbours_reject_when_satisfied=True,
     soft_terms_count_once=True,
     neighbours_count_when_changed=True,
     empty_namespaces_mean_all=True,
     empty_topology_key_means_any=True,
+    default_topology_keys=(),
     daemon_namespaces=("kube-system",),
     negative_namespace_selector_matches_all=False,
     preempt_across_nodes=True,
@@ -93,6 +104,9 @@ def for_fleets(semantics: Semantics) -> Semantics:
         semantics,
         affinity_terms_met_apart=True,
         first_pod_per_term=True,
+        first_pod_needs_topology_key=True,
+        anti_affinity_needs_topology_key=False,
+        neighbours_reject_when_satisfied=False,
         soft_terms_count_once=True,
         negative_namespace_selector_matches_all=False,
         empty_topology_key_means_any=False,

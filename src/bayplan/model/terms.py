@@ -10,6 +10,7 @@ differently: as terms of an incoming workload, or as terms that a placed workloa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
@@ -68,6 +69,14 @@ class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
 
     def __bool__(self) -> bool:
         return bool(self.required or self.anti_required or self.preferred or self.anti_preferred)
+
+    def __iter__(self) -> Iterator[PodTerm]:
+        return chain(self.required, self.anti_required, self.preferred, self.anti_preferred)
+
+    @property
+    def has_empty_key(self) -> bool:
+        """Whether a term has no topology key, so that its keys depend on the semantics and perhaps on the nodes."""
+        return any(not term.topology_key for term in self)
 
 
 NO_TERMS = AffinityTerms()
@@ -262,10 +271,14 @@ def _any_of(excluded: list[tuple[str, Requirement]]) -> tuple[Requirement, ...]:
 
 
 def topology_keys(term: PodTerm, semantics: Semantics) -> tuple[str, ...]:
-    """The keys whose domains the term is about; under the `design` preset an empty key means the configured ones."""
+    """
+    The keys whose domains the term is about; under the `design` preset an empty key means the default ones.
+
+    Where no node is known, there may be no default key. The empty key remains, which no node has.
+    """
     if term.topology_key or not semantics.empty_topology_key_means_any:
         return (term.topology_key,)
-    return semantics.default_topology_keys
+    return semantics.default_topology_keys or (term.topology_key,)
 
 
 def covers_all_namespaces(part: TermPart) -> bool:

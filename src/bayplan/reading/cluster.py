@@ -28,7 +28,7 @@ from bayplan.placing.place_cluster import ClusterToPlace
 from bayplan.reading import files
 from bayplan.reading.collecting import Inputs
 from bayplan.reading.files import ReadOptions
-from bayplan.validating import admission, controllers
+from bayplan.validating import admission, affinity, controllers
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
 from bayplan.wire.kinds import Trait
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 ENFORCED, PRIVILEGED = "pod-security.kubernetes.io/enforce", "privileged"
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
 _MAX_NAMES_SHOWN = 3
 Found = TypeVar("Found", bound=ApiObject)
 Mapped = TypeVar("Mapped")
@@ -142,11 +141,11 @@ def admission_faults(inputs: Inputs, semantics: Semantics) -> list[Fault]:
     for key, document in inputs.documents.items():
         # Decoding JSON without lines is enough here: locating fields is slow and rarely needed.
         content = msgspec.json.decode(document.text) if document.root is None else dict(document.root)
-        for cause in (*admission.validate(content), *admission.validate_schema(content)):
-            is_empty_key = cause.field.endswith(".topologyKey") and cause.message.startswith(_EMPTY_TOPOLOGY_KEY)
+        causes = (*admission.validate(content), *admission.validate_schema(content))
+        for cause in affinity.without_empty_keys(causes, semantics):
             # A Job that exists has the selector that was generated for it, with its uid.
             is_generated = key in inputs.replaced and cause.message.endswith(controllers.NOT_GENERATED)
-            if not (is_empty_key and semantics.empty_topology_key_means_any) and not is_generated:
+            if not is_generated:
                 found.append(document.fault(cause.message, cause.field))
     return found
 

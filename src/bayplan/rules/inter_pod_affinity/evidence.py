@@ -7,10 +7,13 @@ import numpy as np
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.term_table import Reach
 from bayplan.model.terms import PodTerm
-from bayplan.rules.inter_pod_affinity.state import (
+from bayplan.rules.inter_pod_affinity.reasons import (
     AFFINITY_NOT_MATCHED,
     ANTI_AFFINITY_NOT_MATCHED,
     EXISTING_ANTI_AFFINITY_NOT_SATISFIED,
+    NO_ANTI_AFFINITY_KEY,
+)
+from bayplan.rules.inter_pod_affinity.state import (
     CountedTerm,
     ExistingPodTerm,
     InterPodAffinityState,
@@ -18,6 +21,7 @@ from bayplan.rules.inter_pod_affinity.state import (
     first_by_term,
     meets_affinity,
     rejected_by_existing,
+    terms_without_key,
 )
 from bayplan.rules.rule import Failure
 
@@ -43,13 +47,14 @@ def failures(state: InterPodAffinityState, slot: int, index: PlacementIndex) -> 
         for term in state.required_anti_affinity
         if term.reach.exceeds(term.use.limit, at)[0]
     ]
+    without_key = [_missing_key_failure(term) for term in terms_without_key(state, slot)]
     existing = [
         _existing_failure(term, slot, index)
         for term in state.existing_anti_affinity
         if rejected_by_existing(term, at)[0]
     ]
     # Terms of existing pods have no order, so they are sorted: the same question gets the same text.
-    return [*affinity, *anti_affinity, *sorted(existing, key=lambda failure: failure.detail)]
+    return [*affinity, *without_key, *anti_affinity, *sorted(existing, key=lambda failure: failure.detail)]
 
 
 def _affinity_failure(required: RequiredAffinity, all_terms: str, slot: int) -> Failure:
@@ -70,6 +75,11 @@ def _anti_affinity_failure(counted: CountedTerm, slot: int, index: PlacementInde
     allowed = f", more than the {term.limit} allowed" if term.limit else ""
     detail = f"{_count(peers)} in {domain} match{'es' if len(peers) == 1 else ''} {show_term(term)}{allowed}"
     return Failure(RULE, ANTI_AFFINITY_NOT_MATCHED.text, detail=detail, term=term.path, domain=domain, peers=peers)
+
+
+def _missing_key_failure(term: PodTerm) -> Failure:
+    detail = f"the node has no label {term.topology_key}" if term.topology_key else "the node has no label"
+    return Failure(RULE, NO_ANTI_AFFINITY_KEY.text, detail=detail, term=term.path)
 
 
 def _existing_failure(existing: ExistingPodTerm, slot: int, index: PlacementIndex) -> Failure:

@@ -16,14 +16,18 @@ from bayplan.model.reasons import Mask
 from bayplan.model.terms import PeerTerm, ResolvedTerm, resolve
 from bayplan.model.workloads import Workload
 from bayplan.rules.evictions import CapacityConstraint, EvictionEffect, FixedConstraint, PeerRequirement, Preemptor
-from bayplan.rules.inter_pod_affinity.state import (
+from bayplan.rules.inter_pod_affinity.reasons import (
     AFFINITY_CODE,
     ANTI_AFFINITY_CODE,
     EXISTING_ANTI_AFFINITY_CODE,
+    NO_ANTI_AFFINITY_KEY_CODE,
+)
+from bayplan.rules.inter_pod_affinity.state import (
     CountedTerm,
     ExistingPodTerm,
     InterPodAffinityState,
     first_by_term,
+    has_needed_keys,
     meets_affinity,
     rejected_by_existing,
 )
@@ -39,14 +43,22 @@ def eviction_effect(state: InterPodAffinityState, preemptor: Preemptor) -> Evict
         for one in state.existing_anti_affinity
     ]
     constraints += [OwnAntiAffinity(term, index) for term in state.required_anti_affinity]
+    has_keys = has_needed_keys(state, ALL)
+    if has_keys is not None:
+        constraints.append(FixedConstraint(NO_ANTI_AFFINITY_KEY_CODE, np.where(has_keys, 0, -1)))
     affinity = RequiredAffinityPeers(state, preemptor) if state.required_affinity else None
     needs_dry_run = np.zeros(index.slots.capacity, np.bool_)
     compares = any(one.matches is not None for one in state.existing_anti_affinity)
     if affinity is not None:
         needs_dry_run[affinity.partly_met] = True
         compares = compares or affinity.needs_dry_run
+    for one in state.existing_anti_affinity:
+        if one.while_satisfied:  # the eviction of a match may make a violated term a satisfied one
+            needs_dry_run |= one.owners.counts(ALL) > 0
+    while_satisfied = index.semantics.neighbours_reject_when_satisfied
     for slot, workloads in nominated_pods.items():
-        if compares or any(use.limit for one in workloads for use in _anti_affinity_against(preemptor, one, slot)):
+        against = (use for one in workloads for use in _anti_affinity_against(preemptor, one, slot))
+        if compares or any(use.limit or while_satisfied for use in against):
             needs_dry_run[slot] = True
     return EvictionEffect(None, tuple(constraints), affinity, needs_dry_run)
 
@@ -80,7 +92,7 @@ class ExistingAntiAffinity(PeerConstraint):
 
 
 class LimitedExistingAntiAffinity(PeerConstraint):
-    """Required anti-affinity of placed workloads with a limit above 0: it depends on the owners and the matches."""
+    """Required anti-affinity of placed workloads that depends on the owners and the matches."""
 
     needs_dry_run = True
 
@@ -120,6 +132,7 @@ class RequiredAffinityPeers(PeerRequirement):
         for term, first in zip(self.terms, first_by_term(state), strict=True):
             now &= meets_affinity(term, ALL, first=first)
             self.present &= term.reach.present(ALL)
+        self.first_needs_key = any(term.first_needs_key for term in self.terms)
         by_nominated, self.partly_met = np.zeros_like(now), list[int]()
         for slot, pods in preemptor.nominated_pods.items():
             met = [any(selects(term.term, pod, self.index) for pod in pods) for term in self.terms]
@@ -139,7 +152,7 @@ class RequiredAffinityPeers(PeerRequirement):
             has_peers &= term.reach.counts(ALL) > lost[term.term]
             first &= sum(term.reach.by_domain().values()) == lost[term.term]
         holds: Mask = self.present & (has_peers | first)
-        return holds
+        return holds if self.first_needs_key else holds | first
 
     def partners(self) -> Mask:
         return self._selected({term.term for term in self.terms})

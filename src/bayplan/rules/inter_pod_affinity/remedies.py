@@ -16,6 +16,7 @@ from bayplan.rules.inter_pod_affinity.state import (
     first_by_term,
     meets_affinity,
     rejected_by_existing,
+    terms_without_key,
 )
 from bayplan.rules.remedies import (
     OTHERS,
@@ -41,6 +42,9 @@ def alternatives(
             # Where one pod must match all terms, dropping another term may help.
             terms = (required.use.source,) if required.term == required.use.term else workload.needs.affinity.required
             found.append([*_prefer_terms(terms), *_label_for(required.reach, slot, index)])
+    for term in terms_without_key(state, slot):
+        own_terms = [own for own in state.required_anti_affinity if own.use.source == term]
+        found.append([*_prefer_terms((term,)), *_label_without_peers(own_terms, slot, index)])
     for own in state.required_anti_affinity:
         if own.reach.exceeds(own.use.limit, at)[0]:
             peers = index.peer_index.peers(own.use.term, own.reach.slots_sharing_domains(slot).tolist())
@@ -112,6 +116,16 @@ def _label_for(reach: Reach, slot: int, index: PlacementIndex) -> Alternatives:
     domains = sorted(counts, key=lambda domain: (-counts[domain], str(column.values[domain])))
     value = str(column.values[domains[0]]) if domains else min(map(str, column.by_value))
     return [label_target(slot, column.key, value, index)]
+
+
+def _label_without_peers(terms: list[CountedTerm], slot: int, index: PlacementIndex) -> Alternatives:
+    """Labelling a node without the topology label with the value of a domain that has room for the pod."""
+    if len(terms) > 1:  # one for each of the default keys
+        return []
+    reach = terms[0].reach
+    counts, column = reach.by_domain(), reach.columns[0]
+    free = [str(value) for value, domain in column.by_value.items() if counts.get(domain, 0) <= terms[0].use.limit]
+    return [label_target(slot, column.key, min(free), index)] if free else []
 
 
 def _prefer_term_of_others(owners: tuple[WorkloadKey, ...], term: PodTerm) -> Remedy:

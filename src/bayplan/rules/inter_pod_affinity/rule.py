@@ -7,7 +7,6 @@ Filter and score read counters by domain, never pods. `docs/differences.md` list
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -20,19 +19,22 @@ from bayplan.indexing.owner_rules import OwnerRule, Role
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import Reach, TermEntry
-from bayplan.model.reasons import Codes, DocumentedReason, Scores
-from bayplan.model.terms import PeerTerm, resolve
+from bayplan.model.reasons import Codes, Scores
+from bayplan.model.semantics import Semantics
+from bayplan.model.terms import PeerTerm, resolve, topology_keys
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.evictions import EvictionEffect, Preemptor
 from bayplan.rules.inter_pod_affinity import evidence, preemption, remedies
 from bayplan.rules.inter_pod_affinity.arguments import InterPodAffinityArguments
-from bayplan.rules.inter_pod_affinity.state import (
+from bayplan.rules.inter_pod_affinity.reasons import (
     AFFINITY_CODE,
-    AFFINITY_NOT_MATCHED,
     ANTI_AFFINITY_CODE,
-    ANTI_AFFINITY_NOT_MATCHED,
+    DOCUMENTED,
     EXISTING_ANTI_AFFINITY_CODE,
-    EXISTING_ANTI_AFFINITY_NOT_SATISFIED,
+    NO_ANTI_AFFINITY_KEY_CODE,
+    REASONS_BY_CODE,
+)
+from bayplan.rules.inter_pod_affinity.state import (
     CountedTerm,
     ExistingPodTerm,
     InterPodAffinityPart,
@@ -40,6 +42,7 @@ from bayplan.rules.inter_pod_affinity.state import (
     RequiredAffinity,
     first_by_term,
     has_few_domains,
+    has_needed_keys,
     in_detail,
     meets_affinity,
     reaches_of,
@@ -74,45 +77,10 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     default_weight = 2
     arguments_type = InterPodAffinityArguments
     arguments: InterPodAffinityArguments
-    reasons_by_code = (AFFINITY_NOT_MATCHED, ANTI_AFFINITY_NOT_MATCHED, EXISTING_ANTI_AFFINITY_NOT_SATISFIED)
+    reasons_by_code = REASONS_BY_CODE
     prepared_for_owners = True
     scaling = Scaling.BY_EXTREMES
-    documented: ClassVar[tuple[DocumentedReason, ...]] = (
-        DocumentedReason(
-            AFFINITY_NOT_MATCHED,
-            means=(
-                "The pod has required pod affinity (requiredDuringSchedulingIgnoredDuringExecution of podAffinity), "
-                "and no pod in this node's topology domain matches all its terms. A topology domain is all nodes with "
-                "the same value of the term's topologyKey; a node without that label is in no domain. If no pod in the "
-                "cluster matches, only a pod that matches its own terms can be placed first."
-            ),
-            to_do=(
-                "Compare the term's labelSelector and namespaces with the pods that it should match, and check that "
-                "nodes have the topologyKey label. If the affinity is not essential, make the term a preferred one."
-            ),
-        ),
-        DocumentedReason(
-            ANTI_AFFINITY_NOT_MATCHED,
-            means="A pod in this node's topology domain matches a required term of the pod's podAntiAffinity.",
-            to_do=(
-                "`bayplan explain` names the conflicting pods. Add nodes in other topology domains, move or scale down "
-                "those pods, use a smaller topology domain (kubernetes.io/hostname instead of a zone), or make the "
-                "term a preferred one."
-            ),
-        ),
-        DocumentedReason(
-            EXISTING_ANTI_AFFINITY_NOT_SATISFIED,
-            means=(
-                "An existing pod in this node's topology domain has a required anti-affinity term that matches this "
-                "pod. Required anti-affinity is symmetric: the term of the existing pod applies although this pod has "
-                "none."
-            ),
-            to_do=(
-                "`bayplan explain` names the owners of the term. Change the labels or namespace of this pod so that "
-                "the selector no longer matches it, narrow the selector, or add nodes in another topology domain."
-            ),
-        ),
-    )
+    documented = DOCUMENTED
 
     def part(self, workload: Workload, index: PlacementIndex) -> InterPodAffinityPart:
         affinity = workload.needs.affinity
@@ -150,35 +118,46 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             own_reach = reach(use.term, use.keys) if semantics.first_pod_per_term else None
             self_matching = peer_index.matches(use.term, labels, part.namespace)
             term = conjunction or use.term
-            required.append(RequiredAffinity(use, term, reach(term, use.keys), self_matching, own_reach))
+            first_needs_key = semantics.first_pod_needs_topology_key
+            required.append(
+                RequiredAffinity(use, term, reach(term, use.keys), self_matching, own_reach, first_needs_key)
+            )
         anti_required, preferred, anti_preferred = (
             tuple([CountedTerm(reach(use.term, use.keys), use) for use in uses])
             for uses in (own.anti_required, own.preferred, own.anti_preferred)
         )
+        needed_columns = []
+        if semantics.anti_affinity_needs_topology_key and anti_required:
+            keys = {topology_keys(use.source, semantics): None for use in own.anti_required}
+            needed_columns = [tuple(map(index.column, some)) for some in keys]
         roles = self._roles_of_existing(part, index)
         rejecting: list[ExistingPodTerm] = []
         scored: list[ExistingPodTerm] = []
-        # What a term of existing pods does may depend on how many pods match it, so that no sum of terms will do.
-        summed = not semantics.neighbours_count_when_changed
-        if summed:
-            existing = list(peer_index.summed_owner_rules(labels, part.namespace, roles))
-        else:
+        while_satisfied = semantics.neighbours_reject_when_satisfied
+        if _reads_terms_one_by_one(semantics):
             existing = [(rule, rule.reach) for rule in peer_index.matching_owner_rules(labels, part.namespace, roles)]
+        else:
+            existing = list(peer_index.summed_owner_rules(labels, part.namespace, roles))
         for rule, owners in existing:
             rejects = rule.role is Role.ANTI_REQUIRED
-            compares = rule.limit > 0 if rejects else semantics.neighbours_count_when_changed
+            compares = rule.limit > 0 or while_satisfied if rejects else semantics.neighbours_count_when_changed
             matches = reach(rule.entry.term, rule.reach.keys) if compares else None
-            (rejecting if rejects else scored).append(ExistingPodTerm(rule, owners, matches))
+            if rejects:
+                rejecting.append(ExistingPodTerm(rule, owners, matches, while_satisfied))
+            else:
+                scored.append(ExistingPodTerm(rule, owners, matches))
         return InterPodAffinityState(
             part,
             tuple(required),
             anti_required,
+            tuple(needed_columns),
             preferred,
             anti_preferred,
             tuple(rejecting),
             tuple(scored),
             list(held.values()),
             any(existing.matches is not None for existing in (*rejecting, *scored)),
+            semantics.default_topology_keys,
             BoundedCache(),
         )
 
@@ -199,8 +178,12 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         for entry in state.held:
             index.peer_index.release(entry)
 
+    def is_outdated(self, state: InterPodAffinityState, index: PlacementIndex) -> bool:
+        """Whether an empty topology key of the pod's own terms means other keys by now."""
+        return state.default_keys != index.semantics.default_topology_keys and state.part.affinity.has_empty_key
+
     def concerns(self, state: InterPodAffinityState, term: PeerTerm, index: PlacementIndex) -> bool:
-        if index.semantics.neighbours_count_when_changed:
+        if _reads_terms_one_by_one(index.semantics):
             # A state that has every term by itself is concerned by a new one whether or not it is excluded.
             term = msgspec.structs.replace(term, any_of=())
         return index.peer_index.matches(term, dict(state.part.labels), state.part.namespace)
@@ -211,28 +194,31 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     def domain_effects(self, state: InterPodAffinityState, index: PlacementIndex) -> list[DomainEffects] | None:
         if index.semantics.soft_terms_count_once or not has_few_domains(state):
             return None
+        if any(len(columns) > 1 for columns in state.needed_columns):
+            return None
         found: dict[str, DomainEffects] = {}
 
-        def of(reach: Reach) -> DomainEffects:
-            column = reach.columns[0]
+        def of(column: ValueColumn) -> DomainEffects:
             effects = found.get(column.key)
             if effects is None:
                 effects = found[column.key] = DomainEffects(column)
             return effects
 
         for existing in state.existing_anti_affinity:
-            of(existing.owners).rejected.update(existing.owners.by_domain())
+            of(existing.owners.columns[0]).rejected.update(existing.owners.by_domain())
         for term in state.required_anti_affinity:
             limit, by_domain = term.use.limit, term.reach.by_domain()
             over = by_domain if not limit else [domain for domain, count in by_domain.items() if count > limit]
-            of(term.reach).rejected.update(over)
+            of(term.reach.columns[0]).rejected.update(over)
+        for (column,) in state.needed_columns:
+            of(column).rejected.add(ABSENT)
         for required, first in zip(state.required_affinity, first_by_term(state), strict=True):
             if first:
-                of(required.reach).rejected.add(ABSENT)
+                of(required.reach.columns[0]).rejected.update([ABSENT] if required.first_needs_key else [])
             else:
-                of(required.reach).leave(set(required.reach.by_domain()))
+                of(required.reach.columns[0]).leave(set(required.reach.by_domain()))
         for reach, weight in self._scored(state):
-            raw = of(reach).raw
+            raw = of(reach.columns[0]).raw
             for domain, count in reach.by_domain().items():
                 raw[domain] = raw.get(domain, 0) + weight * count
         return list(found.values())
@@ -263,6 +249,9 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             codes[:] = np.where(rejected, EXISTING_ANTI_AFFINITY_CODE, 0)
         for term in state.required_anti_affinity:
             codes[term.reach.exceeds(term.use.limit, at)] = ANTI_AFFINITY_CODE
+        has_keys = has_needed_keys(state, at)
+        if has_keys is not None:
+            codes[~has_keys] = NO_ANTI_AFFINITY_KEY_CODE
         if state.required_affinity:
             state.first_by_term = first_by_term(state)
         for required, first in zip(state.required_affinity, state.first_by_term, strict=True):
@@ -313,9 +302,14 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         for term in state.required_anti_affinity:
             if term.reach.count_at(slot) > term.use.limit:
                 code = ANTI_AFFINITY_CODE
+        for columns in state.needed_columns:
+            if not any(column.at[slot] for column in columns):
+                code = NO_ANTI_AFFINITY_KEY_CODE
         if state.required_affinity:
             state.first_by_term = first_by_term(state)
         for required, first in zip(state.required_affinity, state.first_by_term, strict=True):
+            if first and not required.first_needs_key:
+                continue
             if not required.reach.is_present(slot) or not (first or required.reach.count_at(slot)):
                 code = AFFINITY_CODE
         once = index.semantics.soft_terms_count_once
@@ -399,3 +393,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
                     return EVERYWHERE  # the owners' domains of other keys extend beyond the changed domain
                 keys.update(existing.matches.keys)
         return tuple(sorted(keys))
+
+
+def _reads_terms_one_by_one(semantics: Semantics) -> bool:
+    """Whether what a term of existing pods does may depend on how many pods match it: then no sum of terms will do."""
+    return semantics.neighbours_count_when_changed or semantics.neighbours_reject_when_satisfied

@@ -18,18 +18,10 @@ from bayplan.indexing.owner_rules import OwnerRule, Role
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
 from bayplan.indexing.term_table import Counter, Reach, TermEntry, sum_by_domain
-from bayplan.model.reasons import Mask, Reason, StatusCode
-from bayplan.model.terms import AffinityTerms, PeerTerm, ResolvedTerm
+from bayplan.model.reasons import Mask
+from bayplan.model.terms import AffinityTerms, PeerTerm, PodTerm, ResolvedTerm
 
-AFFINITY_NOT_MATCHED = Reason("pod-affinity", "node(s) didn't match pod affinity rules", StatusCode.UNRESOLVABLE)
-ANTI_AFFINITY_NOT_MATCHED = Reason(
-    "pod-anti-affinity", "node(s) didn't match pod anti-affinity rules", StatusCode.UNSCHEDULABLE
-)
-EXISTING_ANTI_AFFINITY_NOT_SATISFIED = Reason(
-    "existing-anti-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", StatusCode.UNSCHEDULABLE
-)
 MAX_FEW_DOMAINS = 128  # up to which integers of single domains are faster than arrays of all
-AFFINITY_CODE, ANTI_AFFINITY_CODE, EXISTING_ANTI_AFFINITY_CODE = 1, 2, 3
 
 
 class InterPodAffinityPart(msgspec.Struct, frozen=True):
@@ -45,7 +37,8 @@ class RequiredAffinity(msgspec.Struct, frozen=True):
     A required affinity term: the target's domain must hold a pod that `term` selects.
 
     Upstream requires one pod that matches all required terms, so there `term` is their conjunction. `own_reach` counts
-    the pods that match this term alone, where the semantics apply the first-pod exception per term.
+    the pods that match this term alone, where the semantics apply the first-pod exception per term. `first_needs_key`:
+    the target of the first pod needs a topology key of the term.
     """
 
     use: ResolvedTerm
@@ -53,6 +46,7 @@ class RequiredAffinity(msgspec.Struct, frozen=True):
     reach: Reach
     self_matching: bool
     own_reach: Reach | None
+    first_needs_key: bool
 
 
 class CountedTerm(msgspec.Struct, frozen=True):
@@ -67,39 +61,47 @@ class ExistingPodTerm(msgspec.Struct, frozen=True):
     A term of placed workloads, its owners, and how many pods match it, where that makes a difference.
 
     It may stand for many terms that differ only in the values that they exclude; then the owners are those of all.
+    `while_satisfied`: required anti-affinity rejects only while it is satisfied.
     """
 
     rule: OwnerRule
     owners: Reach
     matches: Reach | None
+    while_satisfied: bool = False
 
 
 class InterPodAffinityState(msgspec.Struct):
     """
     The terms in both directions with their counters.
 
-    `compares_matches`: the effect of a term of existing pods depends on how many pods match it. `effects` maps a class
-    id to the topology keys in whose domains its members count, `first_by_term` is the result of the function of that
-    name when targets were last evaluated.
+    `needed_columns`: for each term of required anti-affinity the columns of which a target needs a value.
+    `compares_matches`: the effect of a term of existing pods depends on how many pods match it. `default_keys` are what
+    an empty topology key meant when the terms were resolved. `effects` maps a class id to the topology keys in whose
+    domains its members count, `first_by_term` is the result of the function of that name when targets were last
+    evaluated.
     """
 
     part: InterPodAffinityPart
     required_affinity: tuple[RequiredAffinity, ...]
     required_anti_affinity: tuple[CountedTerm, ...]
+    needed_columns: tuple[tuple[ValueColumn, ...], ...]
     preferred_affinity: tuple[CountedTerm, ...]
     preferred_anti_affinity: tuple[CountedTerm, ...]
     existing_anti_affinity: tuple[ExistingPodTerm, ...]
     existing_scores: tuple[ExistingPodTerm, ...]
     held: list[TermEntry]
     compares_matches: bool
+    default_keys: tuple[str, ...]
     effects: BoundedCache[int, tuple[str, ...]]
     first_by_term: tuple[bool, ...] = ()
 
 
 def meets_affinity(required: RequiredAffinity, at: At, *, first: bool) -> Mask:
-    """Which targets have the topology key and a match in their domain; `first` pods need no match."""
+    """Which targets have the topology key and a match in their domain; `first` pods need no match, or neither."""
     present = required.reach.present(at)
-    return present if first else present & (required.reach.counts(at) > 0)
+    if first:
+        return present if required.first_needs_key else np.ones_like(present)
+    return present & (required.reach.counts(at) > 0)
 
 
 def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
@@ -115,14 +117,29 @@ def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
     return (first,) * len(terms)
 
 
+def has_needed_keys(state: InterPodAffinityState, at: At) -> Mask | None:
+    """Which targets have a topology key of each term of required anti-affinity; None if none is needed."""
+    if not state.needed_columns:
+        return None
+    needed = [np.any([column.present(at) for column in columns], axis=0) for columns in state.needed_columns]
+    found: Mask = np.all(needed, axis=0)
+    return found
+
+
+def terms_without_key(state: InterPodAffinityState, slot: int) -> list[PodTerm]:
+    """The terms of required anti-affinity that reject the target because it has no topology key of theirs."""
+    missing = {column.key for some in state.needed_columns if not any(c.at[slot] for c in some) for column in some}
+    return list({one.use.source: None for one in state.required_anti_affinity if missing.issuperset(one.use.keys)})
+
+
 def rejected_by_existing(existing: ExistingPodTerm, at: At) -> Mask:
     """Where the pod would give an owner of the anti-affinity term more matches than its limit allows."""
     rule = existing.rule
     if existing.matches is None:
         rejected: Mask = existing.owners.counts(at) > 0
         return rejected
-    # The owner itself is not counted, the incoming pod is.
-    exceeded = existing.matches.counts(ALL) - rule.self_matching + 1 > rule.limit
+    peers = existing.matches.counts(ALL) - rule.self_matching  # the owner itself is not counted
+    exceeded = peers == rule.limit if existing.while_satisfied else peers >= rule.limit
     return existing.owners.counts(at, only=exceeded) > 0
 
 
