@@ -6,9 +6,9 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test fuzz kube-servers oracle test-live fuzz-documents faults rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test fuzz kube-servers oracle test-live e2e fuzz-documents faults rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 $(VENV)/.tools: requirements.txt
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +61,9 @@ oracle: setup  ## answer questions of `decide` KIND from standard input with the
 test-live: setup  ## run the tests against a real API server
 	@if PYTHONPATH=tests $(BIN)/python -m live.kube_binaries; then export REQUIRE_APISERVER=1; else test $$? -eq 3; fi && \
 	  $(BIN)/pytest -n 2 -rs -m live tests/live
+
+e2e: setup  ## run Kubernetes' end-to-end tests of scheduling with kube-scheduler and with Bayplan as the default scheduler
+	PYTHONPATH=tests $(BIN)/python -m live.e2e $(if $(LOGS),--logs $(LOGS))
 
 faults: setup  ## run twenty rounds of every injected fault; results in benchmarks/faults.jsonl
 	@rm -f benchmarks/faults.jsonl

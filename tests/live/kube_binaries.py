@@ -22,6 +22,7 @@ MODULE = pathlib.Path(__file__).parents[2] / "tools" / "kube"
 KARMADA_MODULE = MODULE / "karmada"
 KARMADA = "github.com/karmada-io/karmada"
 E2E_MODULE = MODULE / "e2e"
+KWOK = "sigs.k8s.io/kwok"
 KUBE_VERSION = "v1.36.4"
 # The version that a server reports; without these it is v0.0.0.
 VERSION_FLAGS = " ".join(
@@ -36,7 +37,7 @@ PACKAGES = {
 }
 E2E_PACKAGES = {
     "e2e.test": "k8s.io/kubernetes/test/e2e",  # a name that ends in .test is built from the tests of its package
-    "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+    "kwok": f"{KWOK}/cmd/kwok",
 }
 GO_VERSION = (1, 26)  # the version that go.mod requires
 UNAVAILABLE = 3
@@ -73,11 +74,22 @@ def own_program(module, name):
 
 def karmada_crds():
     """Return the files of Karmada's custom resource definitions from its Go module, which is fetched if missing."""
-    answer = _go("mod", "download", "-json", KARMADA, module=KARMADA_MODULE)
-    if answer.returncode:
-        raise UnavailableError(f"the module {KARMADA} cannot be fetched: {_last_line(answer.stdout + answer.stderr)}")
-    folder = pathlib.Path(json.loads(answer.stdout)["Dir"], "charts", "karmada", "_crds", "bases")
+    folder = _module_folder(KARMADA, KARMADA_MODULE) / "charts" / "karmada" / "_crds" / "bases"
     return sorted(folder.rglob("*.yaml"))
+
+
+def kwok_stages(*names):
+    """Return the files of KWOK's stages of these names, such as `node/fast`, from its Go module."""
+    folder = _module_folder(KWOK, E2E_MODULE) / "kustomize" / "stage"
+    return sorted(file for name in names for file in (folder / name).glob("*.yaml") if file.stem != "kustomization")
+
+
+def _module_folder(name, module):
+    """The folder of a Go module with the files of its packages and all others, fetched if missing."""
+    answer = _go("mod", "download", "-json", name, module=module)
+    if answer.returncode:
+        raise UnavailableError(f"the module {name} cannot be fetched: {_last_line(answer.stdout + answer.stderr)}")
+    return pathlib.Path(json.loads(answer.stdout)["Dir"])
 
 
 def cache():

@@ -194,7 +194,7 @@ class KubeServer:
         scheduler.start()
         return scheduler
 
-    def start_controller_manager(self, *controllers):
+    def start_controller_manager(self, *controllers, flags=()):
         """Start a real kube-controller-manager with these controllers only; return its Process once it is ready."""
         kubeconfig, port = self.kubeconfig(), free_port()
         certificate, key = self.credentials.issue("127.0.0.1", common_name="kube-controller-manager")
@@ -213,6 +213,7 @@ class KubeServer:
                 "--authentication-tolerate-lookup-failure",
                 "--kube-api-qps=500",
                 "--kube-api-burst=500",
+                *flags,
             ],
             log=self.folder / f"controller-manager-{port}.log",
             ready=lambda: answers(f"https://127.0.0.1:{port}/healthz", ca_file=self.ca_file),

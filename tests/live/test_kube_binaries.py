@@ -15,7 +15,7 @@ GO = """
 echo "$@" >> "$GO_CALLS"
 case "$1" in
   version) echo "go version go1.26.8 linux/amd64" ;;
-  build) while [ "$1" != -o ]; do shift; done; /bin/mkdir -p "${2%/*}"; echo built > "$2"; $GO_BUILD ;;
+  build | test) while [ "$1" != -o ]; do shift; done; /bin/mkdir -p "${2%/*}"; echo built > "$2"; $GO_BUILD ;;
 esac
 """
 GO_OFFLINE = f'[ "$1" = version ] && echo go1.26 || {{ echo "{OFFLINE}" >&2; exit 1; }}'
@@ -76,6 +76,16 @@ def test_a_missing_server_is_built_once(machine):
     assert [path.read_text(encoding="utf-8") for path in found] == ["built\n"] * len(kube_binaries.PACKAGES)
     assert calls(machine) == ["list", *(["build"] * len(kube_binaries.PACKAGES))]
     assert {path.parent for path in found} == {kube_binaries.cache() / kube_binaries._key(kube_binaries.MODULE)}
+
+
+def test_the_end_to_end_tests_are_built_from_the_tests_of_their_package(machine):
+    folder = kube_binaries.end_to_end()
+    assert sorted(path.name for path in folder.iterdir()) == ["e2e.test", "kwok"]
+    with (machine / "calls").open(encoding="utf-8") as lines:
+        commands = [line.split() for line in lines if not line.startswith("version")]
+    assert commands[0][:3] == ["list", "-deps", "-test"]
+    assert commands[1][:2] == ["test", "-c"]
+    assert commands[2][0] == "build"
 
 
 def test_another_module_file_is_another_build(tmp_path):
