@@ -48,7 +48,9 @@ def exclusive(key=HOSTNAME, name="p", when=REQUIRED, node="", namespace="researc
 
 
 def situation(*pods, pod, semantics=UPSTREAM, nodes=NODES):
-    asked = {"nodes": nodes, "pods": pods, "pod": pod, "options": {"switches": msgspec.to_builtins(semantics)}}
+    switches = msgspec.to_builtins(semantics)
+    del switches["kubernetesVersion"]  # an option of its own
+    asked = {"nodes": nodes, "pods": pods, "pod": pod, "options": {"switches": switches}}
     return questions.pod_situation_of(msgspec.convert(asked, questions.PodQuestion))
 
 

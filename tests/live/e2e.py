@@ -14,7 +14,6 @@ import dataclasses
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -28,6 +27,7 @@ FOCUS = r"\[sig-scheduling\]"
 FEATURES = "!Feature:OffByDefault"  # tests of these need feature gates that no default cluster has
 SEED = 1  # of the order of the tests
 N_NODES = 4  # two in each of two zones
+POD_DELETE = kube_binaries.E2E_MODULE / "pod-delete.yaml"  # replaces KWOK's stage of the same name
 THEIRS, OURS = "kube-scheduler", "bayplan"
 PASSED, SKIPPED = "passed", "skipped"
 # A name that disables no plugin that is on by default: the option of KubeServer is thereby replaced.
@@ -61,12 +61,14 @@ def bed():
 
 
 def _new_node(number):
-    """A node as a kubelet registers it: not ready, with its capacity."""
+    """A node as a kubelet registers it: not ready, with its capacity and its addresses."""
     system = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     made = objects.node(number, zones=2, labels=system)
     for amounts in (made["status"]["capacity"], made["status"]["allocatable"]):
         amounts["ephemeral-storage"] = "100Gi"
     del made["status"]["conditions"]
+    addresses = {"Hostname": made["metadata"]["name"], "InternalIP": f"192.0.2.{1 + number}"}
+    made["status"]["addresses"] = [{"type": kind, "address": address} for kind, address in addresses.items()]
     return made
 
 
@@ -77,14 +79,16 @@ def _is_ready(node):
 
 def _start_kwok(server):
     port = free_port()
-    stages = kube_binaries.kwok_stages("node/fast", "pod/fast")
+    stages = [file for file in kube_binaries.kwok_stages("node/fast", "pod/fast") if file.name != POD_DELETE.name]
     kwok = Process(
         [
             kube_binaries.end_to_end() / "kwok",
             f"--kubeconfig={server.kubeconfig()}",
             "--manage-all-nodes",
             f"--server-address=127.0.0.1:{port}",
-            *(f"--config={file}" for file in stages),
+            # Without it, no Lease is renewed: the node becomes unreachable, and KWOK resets its status again and again.
+            "--node-lease-duration-seconds=40",
+            *(f"--config={file}" for file in (*stages, POD_DELETE)),
         ],
         log=server.folder / "kwok.log",
         ready=lambda: answers(f"http://127.0.0.1:{port}/readyz"),
@@ -128,16 +132,14 @@ def _run_tests(server, focus):
             "--dump-logs-on-failure=false",
             f"--kubeconfig={server.kubeconfig()}",
         ]
-        with (server.folder / "e2e.log").open("wb") as log:
-            subprocess.run(command, cwd=folder, stdout=log, stderr=log, check=False)
+        tests = Process(command, log=server.folder / "e2e.log", ready=lambda: True)
+        server.schedulers.append(tests)  # so that it ends with the servers
+        tests.start()
+        tests.child.wait()
         if not report.exists():
-            raise RuntimeError(f"no report\n{log_tail(server.folder / 'e2e.log')}")
+            raise RuntimeError(f"the tests wrote no report\n{tests.log_tail()}")
         (content,) = json.loads(report.read_text(encoding="utf-8"))
     return dict(_outcomes_of(content["SpecReports"] or ()))
-
-
-def log_tail(file, lines=40):
-    return "\n".join(file.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
 
 
 def _outcomes_of(reports):

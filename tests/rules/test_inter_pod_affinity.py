@@ -159,7 +159,7 @@ def test_a_negative_namespace_selector_means_what_it_says_in_the_design_preset()
     asked = pod("web", away="app=db by zone where team!=x")
     spaces = ["shop team=x", "ops team=y"]
     found = run(InterPodAffinity(), asked, ZONES, "shop/d@a1 app=db; ops/d@b1 app=db", (), spaces, "design")
-    assert found.rejected == {"b1": AWAY}
+    assert found.rejected == {"b1": AWAY, "bare": f"U{AWAY} (missing required label)"}
 
 
 @pytest.mark.parametrize(

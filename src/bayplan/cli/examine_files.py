@@ -19,7 +19,7 @@ from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.reading import checking, files, manifest_trees, scheduler_config
 from bayplan.reading.collecting import Collector
 from bayplan.reading.documents import Document, Source
-from bayplan.validating import admission, affinity, placements, served_versions, structure_faults, warning_ids, warnings
+from bayplan.validating import admission, placements, served_versions, structure_faults, warning_ids, warnings
 from bayplan.wire import kinds
 from bayplan.writing.findings import (
     MALFORMED,
@@ -202,7 +202,7 @@ def _follows(fault: Fault, unknown: set[str]) -> bool:
 def _content_findings(document: Document, asked: Examined) -> Iterator[ValidationFinding]:
     root, verdict = document.locate().root, asked.guard(document)
     causes = (*admission.validate_all(root), *admission.validate_schema(root))
-    for cause in (*affinity.without_empty_keys(causes, asked.semantics), *verdict.causes):
+    for cause in (*admission.without_empty_keys(causes, asked.semantics), *verdict.causes):
         yield ValidationFinding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
         yield from _scheduler_findings(document)

@@ -24,7 +24,6 @@ class ColumnTable:
     def __init__(self, slots: TargetSlots) -> None:
         self._slots = slots
         self._n_targets: Counter[str] = Counter()  # by label key
-        self.keys_version = 0  # changes with the set of label keys
         self._kept: dict[str, ValueColumn] = {}
         # Of keys that no target has. Whoever uses one holds it, because it may get values later.
         self._empty: WeakValueDictionary[str, ValueColumn] = WeakValueDictionary()
@@ -44,7 +43,7 @@ class ColumnTable:
     def put(self, slot: int, target: Target) -> None:
         """Enter a new target."""
         keys = keys_of(target)
-        self._count(keys)
+        self._n_targets.update(keys)
         self._enter(slot, target, (*KEYS_OF_ALL_TARGETS, *keys))
 
     def clear(self, slot: int, target: Target) -> None:
@@ -56,7 +55,7 @@ class ColumnTable:
     def replace(self, slot: int, before: Target, after: Target) -> None:
         """Enter the values of a changed target, only where they differ: a domain that is empty for a moment is lost."""
         keys, keys_before = keys_of(after), keys_of(before)
-        self._count(keys)
+        self._n_targets.update(keys)
         either = {key: None for some in (KEYS_OF_ALL_TARGETS, keys_before, keys) for key in some}
         changed = [key for key in either if values_of(key, before) != values_of(key, after)]
         self._leave(slot, changed)
@@ -95,17 +94,11 @@ class ColumnTable:
             if column is not None:
                 column.clear(slot)
 
-    def _count(self, keys: Iterable[str]) -> None:
-        before = len(self._n_targets)
-        self._n_targets.update(keys)
-        self.keys_version += len(self._n_targets) - before
-
     def _uncount(self, keys: Iterable[str]) -> None:
         for key in keys:
             self._n_targets[key] -= 1
             if not self._n_targets[key]:
                 del self._n_targets[key]
-                self.keys_version += 1
                 column = self._kept.pop(key, None)
                 if column is not None:
                     self._empty[key] = column

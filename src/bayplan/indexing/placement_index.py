@@ -37,6 +37,7 @@ class PlacementIndex:
         """`lost_targets_count`: a workload on unknown targets alone still counts as placed."""
         self.configured_semantics = semantics
         self.semantics = semantics  # with default topology keys: those configured, else all label keys of the targets
+        self._follows_label_keys = semantics.empty_topology_key_means_any and not semantics.default_topology_keys
         self.lost_targets_count = lost_targets_count
         self.slots = TargetSlots(seed)
         self.capacity = Capacity(self.slots.capacity)
@@ -48,7 +49,6 @@ class PlacementIndex:
         self.journal = Journal()
         self.targets_generation = 0  # changes with every change of a target, except of a cluster's capacity
         self._columns = ColumnTable(self.slots)
-        self._keys_version = 0  # of the label keys that are in `semantics`
         self.column = self._columns.get
         self.taints = TaintTable(self.column(TAINTS))  # nearly every workload needs it
         self._zones = self.column(ZONE)  # in nearly every cluster, so that no decision has to wait for it
@@ -107,7 +107,8 @@ class PlacementIndex:
         if self._attachments is not None:
             self._attachments.target_changed(target.name, slot)
         self.journal.append(Change(ChangeType.TARGET_ADDED, (slot,), target=target))
-        self._renew_default_keys()
+        if self._follows_label_keys:
+            self._renew_default_keys()
         for key in sorted(self._on_unknown.pop(target.name, ())):
             self._recount(self.records[key])
         return slot
@@ -126,7 +127,8 @@ class PlacementIndex:
         if self._attachments is not None:
             self._attachments.target_changed(name, slot)
         self.journal.append(Change(ChangeType.TARGET_REMOVED, (slot,), target=target))
-        self._renew_default_keys()
+        if self._follows_label_keys:
+            self._renew_default_keys()
 
     def update_target(self, target: Target) -> None:
         """Replace a target; the workloads on it stay."""
@@ -152,7 +154,8 @@ class PlacementIndex:
         self.journal.append(change)
         for record in moved:
             self._count(record, follows=True)
-        self._renew_default_keys()
+        if self._follows_label_keys:
+            self._renew_default_keys()
 
     # Workloads
 
@@ -349,19 +352,16 @@ class PlacementIndex:
         )
 
     def _renew_default_keys(self) -> None:
-        """Where an empty topology key means every label key of the targets, count the owners of such terms by these."""
-        configured, columns = self.configured_semantics, self._columns
-        if configured.default_topology_keys or not configured.empty_topology_key_means_any:
+        """An empty topology key means every label key of the targets: count the owners of such terms by these."""
+        label_keys = self._columns.label_keys
+        if label_keys == self.semantics.default_topology_keys:
             return
-        if columns.keys_version == self._keys_version:
-            return
-        self._keys_version = columns.keys_version
         owning = [cls for cls in self.peer_index.classes.by_id.values() if cls.affinity.has_empty_key]
         keys = sorted(key for cls in owning for alike in cls.label_sets.values() for key in alike)
         owners = [self.records[key] for key in keys]
         for record in owners:
             self._uncount(record, follows=True)
-        self.semantics = msgspec.structs.replace(configured, default_topology_keys=columns.label_keys)
+        self.semantics = msgspec.structs.replace(self.semantics, default_topology_keys=label_keys)
         self.peer_index.semantics = self.semantics
         for record in owners:
             self._count(record, follows=True)

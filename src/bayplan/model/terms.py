@@ -10,7 +10,6 @@ differently: as terms of an incoming workload, or as terms that a placed workloa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 import msgspec
 
@@ -70,13 +69,11 @@ class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
     def __bool__(self) -> bool:
         return bool(self.required or self.anti_required or self.preferred or self.anti_preferred)
 
-    def __iter__(self) -> Iterator[PodTerm]:
-        return chain(self.required, self.anti_required, self.preferred, self.anti_preferred)
-
     @property
     def has_empty_key(self) -> bool:
         """Whether a term has no topology key, so that its keys depend on the semantics and perhaps on the nodes."""
-        return any(not term.topology_key for term in self)
+        terms = (self.required, self.anti_required, self.preferred, self.anti_preferred)
+        return any(not term.topology_key for some in terms for term in some)
 
 
 NO_TERMS = AffinityTerms()

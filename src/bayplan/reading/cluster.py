@@ -28,7 +28,7 @@ from bayplan.placing.place_cluster import ClusterToPlace
 from bayplan.reading import files
 from bayplan.reading.collecting import Inputs
 from bayplan.reading.files import ReadOptions
-from bayplan.validating import admission, affinity, controllers
+from bayplan.validating import admission, controllers
 from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
 from bayplan.wire.kinds import Trait
@@ -142,7 +142,7 @@ def admission_faults(inputs: Inputs, semantics: Semantics) -> list[Fault]:
         # Decoding JSON without lines is enough here: locating fields is slow and rarely needed.
         content = msgspec.json.decode(document.text) if document.root is None else dict(document.root)
         causes = (*admission.validate(content), *admission.validate_schema(content))
-        for cause in affinity.without_empty_keys(causes, semantics):
+        for cause in admission.without_empty_keys(causes, semantics):
             # A Job that exists has the selector that was generated for it, with its uid.
             is_generated = key in inputs.replaced and cause.message.endswith(controllers.NOT_GENERATED)
             if not is_generated:

@@ -25,7 +25,7 @@ from bayplan.placing import place_bindings
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.reading import cluster, scheduler_config
 from bayplan.rules.profiles import SchedulerProfile
-from bayplan.validating import admission, affinity, structure_faults
+from bayplan.validating import admission, structure_faults
 from bayplan.validating.fields import Cause
 from bayplan.validating.guard import GuardSettings
 from bayplan.validating.structure import Nulls
@@ -278,7 +278,7 @@ class AdmissionQuestion(msgspec.Struct):
 def admission_causes(question: AdmissionQuestion) -> list[Cause]:
     """The causes of an API server's Status, then those of the rules in the options; no rules by default."""
     semantics = semantics_of(question.options)
-    found = affinity.without_empty_keys(admission.validate_all(question.object), semantics)
+    found = admission.without_empty_keys(admission.validate_all(question.object), semantics)
     for position, rule in enumerate(question.options.rules or ()):
         settings = _guard_settings(rule, f"options.rules[{position}]")
         pod = pod_guard.read_pod_like(question.object, pods.DEFAULT_NAMESPACE)

@@ -49,7 +49,8 @@ class Placeable(PartRule[str]):
         affinity = workload.needs.affinity
         if workload.unplaceable or index.semantics.empty_topology_key_means_any or not affinity:
             return workload.unplaceable or None
-        path = next((term.path for term in affinity if not term.topology_key), None)
+        terms = (*affinity.required, *affinity.anti_required, *affinity.preferred, *affinity.anti_preferred)
+        path = next((term.path for term in terms if not term.topology_key), None)
         return None if path is None else f"{path}.topologyKey: Required value: can not be empty"
 
     def pre_filter(self, state: str, index: PlacementIndex) -> Reason:

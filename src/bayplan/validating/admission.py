@@ -7,8 +7,10 @@ scheduled. `validate_all` adds the rules on how pods run, which placing pods doe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
+from bayplan.model.semantics import Semantics
 from bayplan.validating import (
     autoscalers,
     bindings,
@@ -23,6 +25,9 @@ from bayplan.validating import (
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire import kinds
 from bayplan.wire.kinds import ApiKind, Trait
+
+_EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
+_TERM_KEY = re.compile(r"\.pod(Anti)?Affinity\..*\.topologyKey$")
 
 # The rules of each kind, beside those on pod templates and placements.
 _RULES: dict[str, Callable[[Field], list[Cause]]] = {
@@ -55,6 +60,17 @@ def validate(obj: dict[str, object]) -> list[Cause]:
         return found
     extensions = placement_annotation.validate_extensions(metadata)
     return found + [cause for cause in extensions if cause not in found]
+
+
+def without_empty_keys(causes: Iterable[Cause], semantics: Semantics) -> list[Cause]:
+    """The causes that remain where the semantics give a meaning to the empty topology key of pod affinity terms."""
+    if not semantics.empty_topology_key_means_any:
+        return list(causes)
+    return [
+        cause
+        for cause in causes
+        if not (_TERM_KEY.search(cause.field) and cause.message.startswith(_EMPTY_TOPOLOGY_KEY))
+    ]
 
 
 def validate_all(obj: dict[str, object]) -> list[Cause]:

@@ -8,14 +8,12 @@ pod affinity terms with the fields that Kubernetes lacks (`requiredDuringSchedul
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from bayplan.model import labels as model_labels
 from bayplan.model import node_selectors
-from bayplan.model.semantics import Semantics
 from bayplan.validating import fields, names, selectors, type_checks
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire import meta as wire_meta
@@ -35,10 +33,6 @@ ONE_FIELD_VALUE = "must be only one value when `operator` is 'In' or 'NotIn' for
 UNKNOWN_FIELD = "not a valid field selector key"
 WEIGHT_RANGE = "must be in the range 1-100"
 ONLY_ON_ANTI = "may be set on required anti-affinity terms only"
-
-
-_EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
-_TERM_KEY = re.compile(r"\.pod(Anti)?Affinity\..*\.topologyKey$")
 
 
 class PodAffinityScope(msgspec.Struct, frozen=True):
@@ -173,17 +167,6 @@ def validate_annotation(metadata: Field, pod_labels: dict[str, str] | None) -> l
     if any(cause.reason == fields.TYPE_INVALID for cause in found):
         return found
     return found + validate_pod_affinity(affinity, PodAffinityScope(pod_labels, empty_topology_key=True))
-
-
-def without_empty_keys(causes: Iterable[Cause], semantics: Semantics) -> list[Cause]:
-    """The causes that remain where the semantics give a meaning to the empty topology key of pod affinity terms."""
-    if not semantics.empty_topology_key_means_any:
-        return list(causes)
-    return [
-        cause
-        for cause in causes
-        if not (_TERM_KEY.search(cause.field) and cause.message.startswith(_EMPTY_TOPOLOGY_KEY))
-    ]
 
 
 def read_annotation(text: str) -> AnnotatedAffinity:

@@ -43,9 +43,9 @@ def eviction_effect(state: InterPodAffinityState, preemptor: Preemptor) -> Evict
         for one in state.existing_anti_affinity
     ]
     constraints += [OwnAntiAffinity(term, index) for term in state.required_anti_affinity]
-    has_keys = has_needed_keys(state, ALL)
-    if has_keys is not None:
-        constraints.append(FixedConstraint(NO_ANTI_AFFINITY_KEY_CODE, np.where(has_keys, 0, -1)))
+    if state.needed_columns:
+        missing = np.where(has_needed_keys(state, ALL), 0, -1)
+        constraints.append(FixedConstraint(NO_ANTI_AFFINITY_KEY_CODE, missing))
     affinity = RequiredAffinityPeers(state, preemptor) if state.required_affinity else None
     needs_dry_run = np.zeros(index.slots.capacity, np.bool_)
     compares = any(one.matches is not None for one in state.existing_anti_affinity)

@@ -20,7 +20,6 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
 from bayplan.indexing.term_table import Reach, TermEntry
 from bayplan.model.reasons import Codes, Scores
-from bayplan.model.semantics import Semantics
 from bayplan.model.terms import PeerTerm, resolve, topology_keys
 from bayplan.model.workloads import Workload, label_keys
 from bayplan.rules.evictions import EvictionEffect, Preemptor
@@ -134,7 +133,9 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         rejecting: list[ExistingPodTerm] = []
         scored: list[ExistingPodTerm] = []
         while_satisfied = semantics.neighbours_reject_when_satisfied
-        if _reads_terms_one_by_one(semantics):
+        # What a term of existing pods does may depend on how many pods match it, so that no sum of terms will do.
+        one_by_one = while_satisfied or semantics.neighbours_count_when_changed
+        if one_by_one:
             existing = [(rule, rule.reach) for rule in peer_index.matching_owner_rules(labels, part.namespace, roles)]
         else:
             existing = list(peer_index.summed_owner_rules(labels, part.namespace, roles))
@@ -157,6 +158,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             tuple(scored),
             list(held.values()),
             any(existing.matches is not None for existing in (*rejecting, *scored)),
+            one_by_one,
             semantics.default_topology_keys,
             BoundedCache(),
         )
@@ -183,8 +185,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         return state.default_keys != index.semantics.default_topology_keys and state.part.affinity.has_empty_key
 
     def concerns(self, state: InterPodAffinityState, term: PeerTerm, index: PlacementIndex) -> bool:
-        if _reads_terms_one_by_one(index.semantics):
-            # A state that has every term by itself is concerned by a new one whether or not it is excluded.
+        if state.one_by_one:
+            # Such a state is concerned by a new one whether or not it is excluded.
             term = msgspec.structs.replace(term, any_of=())
         return index.peer_index.matches(term, dict(state.part.labels), state.part.namespace)
 
@@ -249,9 +251,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             codes[:] = np.where(rejected, EXISTING_ANTI_AFFINITY_CODE, 0)
         for term in state.required_anti_affinity:
             codes[term.reach.exceeds(term.use.limit, at)] = ANTI_AFFINITY_CODE
-        has_keys = has_needed_keys(state, at)
-        if has_keys is not None:
-            codes[~has_keys] = NO_ANTI_AFFINITY_KEY_CODE
+        if state.needed_columns:
+            codes[~has_needed_keys(state, at)] = NO_ANTI_AFFINITY_KEY_CODE
         if state.required_affinity:
             state.first_by_term = first_by_term(state)
         for required, first in zip(state.required_affinity, state.first_by_term, strict=True):
@@ -393,8 +394,3 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
                     return EVERYWHERE  # the owners' domains of other keys extend beyond the changed domain
                 keys.update(existing.matches.keys)
         return tuple(sorted(keys))
-
-
-def _reads_terms_one_by_one(semantics: Semantics) -> bool:
-    """Whether what a term of existing pods does may depend on how many pods match it: then no sum of terms will do."""
-    return semantics.neighbours_count_when_changed or semantics.neighbours_reject_when_satisfied

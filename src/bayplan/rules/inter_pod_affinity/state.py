@@ -75,10 +75,10 @@ class InterPodAffinityState(msgspec.Struct):
     The terms in both directions with their counters.
 
     `needed_columns`: for each term of required anti-affinity the columns of which a target needs a value.
-    `compares_matches`: the effect of a term of existing pods depends on how many pods match it. `default_keys` are what
-    an empty topology key meant when the terms were resolved. `effects` maps a class id to the topology keys in whose
-    domains its members count, `first_by_term` is the result of the function of that name when targets were last
-    evaluated.
+    `compares_matches`: the effect of a term of existing pods depends on how many pods match it. `one_by_one`: such terms
+    are there one by one, and not summed. `default_keys` are what an empty topology key meant when the terms were
+    resolved. `effects` maps a class id to the topology keys in whose domains its members count, `first_by_term` is the
+    result of the function of that name when targets were last evaluated.
     """
 
     part: InterPodAffinityPart
@@ -91,6 +91,7 @@ class InterPodAffinityState(msgspec.Struct):
     existing_scores: tuple[ExistingPodTerm, ...]
     held: list[TermEntry]
     compares_matches: bool
+    one_by_one: bool
     default_keys: tuple[str, ...]
     effects: BoundedCache[int, tuple[str, ...]]
     first_by_term: tuple[bool, ...] = ()
@@ -117,10 +118,8 @@ def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
     return (first,) * len(terms)
 
 
-def has_needed_keys(state: InterPodAffinityState, at: At) -> Mask | None:
-    """Which targets have a topology key of each term of required anti-affinity; None if none is needed."""
-    if not state.needed_columns:
-        return None
+def has_needed_keys(state: InterPodAffinityState, at: At) -> Mask:
+    """Which targets have a topology key of each term of required anti-affinity; for states that need any."""
     needed = [np.any([column.present(at) for column in columns], axis=0) for columns in state.needed_columns]
     found: Mask = np.all(needed, axis=0)
     return found
