@@ -217,6 +217,32 @@ async def test_an_obsolete_nominated_node_is_cleared(cluster):
     assert "nominatedNodeName" not in cluster.pods["web/vip"]["status"]
 
 
+@pytest.mark.parametrize("n_left", [0, 1])
+async def test_pods_nominated_to_more_room_than_is_left_do_not_keep_each_other_pending(cluster, n_left):
+    """Another pod has taken a part of the room: none fits beside all others, until one nomination is cleared."""
+
+    async def slowly(pod):
+        cluster.deleted.append(pod.name)
+
+    cluster.delete = slowly
+    cluster.add_node("full", cpu="1")
+    cluster.add_pod("elsewhere", cpu="1", node="full", priority=100 * (1 - n_left))
+    for number in range(4):
+        cluster.add_pod(f"low-{number}", cpu="1", node="one")
+        cluster.add_pod(f"vip-{number}", cpu="1", priority=100, nodeSelector={"kubernetes.io/hostname": "one"})
+    await cluster.settle(60)
+    nominations = cluster.state.queue.nominations
+    assert [nominations.target_of(f"web/vip-{number}") for number in range(4)] == ["one"] * 4
+    cluster.add_pod("intruder", cpu="1", node="one", priority=200)
+    for number in range(4):
+        cluster.remove_pod(f"low-{number}")
+    await cluster.settle(30)
+    placed = [name for name, node in cluster.where().items() if name.startswith("vip") and node == "one"]
+    assert len(placed) == 3
+    (waiting,) = {f"vip-{number}" for number in range(4)} - set(placed)
+    assert nominations.target_of(f"web/{waiting}") == ""
+
+
 async def test_a_nomination_that_no_longer_helps_ends_before_the_api_server_has_cleared_it(cluster):
     async def later(_pod, _status):
         return None

@@ -23,4 +23,7 @@ class Evaluator(Protocol):
     def pod_helped_by_preemption(
         self, equivalent: Mapping[WorkloadKey, PendingPod], nominations: Nominations
     ) -> PendingPod | None:
-        """One of these equivalent pods that would preempt new victims if it were tried now, else None."""
+        """
+        One of these equivalent pods that would preempt new victims if it were tried now, or lose a nomination that no
+        longer helps, else None.
+        """

@@ -21,6 +21,7 @@ class Nominations:
         self.generation = 0
         self._nominated: dict[WorkloadKey, tuple[Workload, str]] = {}
         self._victims: dict[WorkloadKey, frozenset[str]] = {}  # the uids of the pods evicted for it
+        self._reserved: set[WorkloadKey] = set()  # nominated to a node that is reserved for them
 
     def __len__(self) -> int:
         return len(self._nominated)
@@ -38,6 +39,15 @@ class Nominations:
     def note_victims(self, key: WorkloadKey, uids: frozenset[str]) -> None:
         """Remember the pods that are evicted for a nominated pod."""
         self._victims[key] = uids
+        self._reserved.discard(key)
+
+    def note_reserved(self, key: WorkloadKey) -> None:
+        """Remember that a nominated pod waits for room and not for victims."""
+        self._reserved.add(key)
+
+    def waits_for_victims(self, key: WorkloadKey) -> bool:
+        """Whether preemption has nominated the pod, so that its nomination ends when preemption no longer helps."""
+        return key in self._nominated and key not in self._reserved
 
     def victims_of(self, key: WorkloadKey) -> frozenset[str]:
         """The uids of the pods that this scheduler has evicted for a nominated pod."""
@@ -46,6 +56,7 @@ class Nominations:
     def remove(self, key: WorkloadKey) -> None:
         self.generation += self._nominated.pop(key, None) is not None
         self._victims.pop(key, None)
+        self._reserved.discard(key)
 
     def all(self) -> list[tuple[Workload, str]]:
         """Every nominated pod with its node."""

@@ -230,6 +230,7 @@ class SchedulingQueue:
     def reserve(self, pending: PendingPod, target: str) -> None:
         """Reserve a node, to which no other pod is nominated, for an unschedulable pod that has waited for it."""
         self._nominate(pending.workload, target)
+        self.nominations.note_reserved(pending.key)
         self.reservations.hold(pending, target, self._clock())
 
     def clear_nomination(self, key: WorkloadKey) -> None:

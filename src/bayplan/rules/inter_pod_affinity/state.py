@@ -75,8 +75,8 @@ class InterPodAffinityState(msgspec.Struct):
     The terms in both directions with their counters.
 
     `needed_columns`: for each term of required anti-affinity the columns of which a target needs a value.
-    `compares_matches`: the effect of a term of existing pods depends on how many pods match it. `one_by_one`: such terms
-    are there one by one, and not summed. `default_keys` are what an empty topology key meant when the terms were
+    `compares_matches`: the effect of a term of existing pods depends on how many pods match it. `one_by_one`: those
+    terms are there one by one, and not summed. `default_keys` are what an empty topology key meant when the terms were
     resolved. `effects` maps a class id to the topology keys in whose domains its members count, `first_by_term` is the
     result of the function of that name when targets were last evaluated.
     """
