@@ -27,6 +27,8 @@ FOCUS = r"\[sig-scheduling\]"
 FEATURES = "!Feature:OffByDefault"  # tests of these need feature gates that no default cluster has
 SEED = 1  # of the order of the tests
 N_NODES = 4  # two in each of two zones
+# Pods that the tests wait for on each node, a minute before each test if they are missing.
+DAEMONS = ("kube-proxy", "fluentd-elasticsearch", "node-problem-detector")
 POD_DELETE = kube_binaries.E2E_MODULE / "pod-delete.yaml"  # replaces KWOK's stage of the same name
 THEIRS, OURS = "kube-scheduler", "bayplan"
 PASSED, SKIPPED = "passed", "skipped"
@@ -57,6 +59,10 @@ def bed():
             for number in range(N_NODES):
                 admin.create(_new_node(number))
             admin.wait_for(lambda: all(map(_is_ready, admin.items("nodes"))), timeout=120)
+            admin.wait_for(lambda: admin.items("serviceaccounts", "kube-system", fieldSelector="metadata.name=default"))
+            for number in range(N_NODES):
+                for name in DAEMONS:
+                    admin.create(_daemon(name, objects.node(number)["metadata"]["name"]))
         yield server
 
 
@@ -70,6 +76,10 @@ def _new_node(number):
     addresses = {"Hostname": made["metadata"]["name"], "InternalIP": f"192.0.2.{1 + number}"}
     made["status"]["addresses"] = [{"type": kind, "address": address} for kind, address in addresses.items()]
     return made
+
+
+def _daemon(name, node):
+    return objects.pod(f"{name}-{node}", "kube-system", nodeName=node, priorityClassName="system-node-critical")
 
 
 def _is_ready(node):
