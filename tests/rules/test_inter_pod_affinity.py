@@ -186,6 +186,42 @@ def test_evidence_names_the_domain_and_the_pods(asked, placed, failures):
     assert peers(found) == failures
 
 
+NO_KEY = f"U{AWAY} (missing required label)"
+
+
+@pytest.mark.parametrize(
+    "asked, placed, found",
+    [
+        # A node without the topology key does not meet required anti-affinity; evictions do not change that.
+        (pod("w", away="app=db by zone"), "d@a1 app=db", {"a1": AWAY, "a2": AWAY, "bare": NO_KEY}),
+        (pod("w", away="app=db by rack"), "d@a1 app=db", dict.fromkeys(("a1", "a2", "b1", "bare"), NO_KEY)),
+        (pod("w", near="app=db by zone", away="app=x by zone"), "d@a1 app=db", {"b1": NEAR, "bare": NEAR}),
+        # The first pod of a set needs no topology key, for the terms that it is the first of.
+        (pod("w app=web", near="app=web by zone"), "", {}),
+        (pod("w app=web", near=("app=web by rack", "app=db by zone")), "d@a1 app=db", {"b1": NEAR, "bare": NEAR}),
+        (pod("w app=web", near="app=web by zone"), "w1@bare app=web", rejected("a1 a2 b1 bare", NEAR)),
+        # A term of an existing pod rejects while it is satisfied.
+        (pod("w app=web"), [pod("d@a1", away="app=web by zone")], {"a1": EXISTING, "a2": EXISTING}),
+        (pod("w app=web"), [pod("d@a1", away="app=web by zone"), "w1@a2 app=web"], {}),
+        (pod("w app=web"), [pod("d@a1", away=("app=web by zone", f"app=web by {HOST}")), "w1@a2 app=web"], {"a1": EXISTING}),
+        (pod("w app=web"), [pod("w1@a1 app=web", away="app=web by zone")], {"a1": EXISTING, "a2": EXISTING}),
+        (pod("w app=web"), [pod(f"w{i}@a{i} app=web", away="app=web by zone") for i in (1, 2)], {}),
+    ],
+)  # fmt: skip
+def test_the_design_document_on_unlabelled_nodes_and_violated_terms(asked, placed, found):
+    assert run(InterPodAffinity(), asked, ZONES, placed, semantics="design").rejected == found
+
+
+def test_the_detail_of_a_missing_topology_key():
+    asked = pod("w", away=("app=db by zone", "app=db by rack"))
+    (zone, rack), (only_rack,) = (
+        run(InterPodAffinity(), asked, ZONES, "d@b1 app=db", semantics="design").failures[name]
+        for name in ("bare", "a1")
+    )
+    assert [one.detail for one in (zone, rack)] == ["the node has no label zone", "the node has no label rack"]
+    assert only_rack.detail == "the node has no label rack"
+
+
 @pytest.mark.parametrize(
     "near, placed, detail",
     [
