@@ -60,9 +60,9 @@ def bed():
                 admin.create(_new_node(number))
             admin.wait_for(lambda: all(map(_is_ready, admin.items("nodes"))), timeout=120)
             admin.wait_for(lambda: admin.items("serviceaccounts", "kube-system", fieldSelector="metadata.name=default"))
-            for number in range(N_NODES):
+            for node in admin.items("nodes"):
                 for name in DAEMONS:
-                    admin.create(_daemon(name, objects.node(number)["metadata"]["name"]))
+                    _run_daemon(admin, f"{name}-{node['metadata']['name']}", node["metadata"]["name"])
         yield server
 
 
@@ -78,8 +78,11 @@ def _new_node(number):
     return made
 
 
-def _daemon(name, node):
-    return objects.pod(f"{name}-{node}", "kube-system", nodeName=node, priorityClassName="system-node-critical")
+def _run_daemon(admin, name, node):
+    """Create a system pod and bind it, so that it has the condition PodScheduled."""
+    critical = {"scheduler": "none", "priorityClassName": "system-node-critical"}
+    admin.create_pod(name, "kube-system", **critical)
+    admin.bind("kube-system", name, node)
 
 
 def _is_ready(node):
