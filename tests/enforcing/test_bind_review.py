@@ -101,6 +101,17 @@ def test_members_of_a_set_are_found_by_labels_that_no_held_term_selects(semantic
     assert broken(workload("p", "web", rule("web", "podAffinity")), "n1", (first, "n2"), semantics=semantics)
 
 
+@pytest.mark.parametrize(
+    "semantics, limit, n_broken", [(UPSTREAM, 0, 1), (DESIGN, 0, 0), (UPSTREAM, 1, 1), (DESIGN, 1, 1)]
+)
+@pytest.mark.parametrize("leaving", [{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}])
+def test_a_rule_that_is_violated_already_rejects_no_bind_in_the_design_semantics(semantics, limit, n_broken, leaving):
+    """As the scheduler decides, so that its binds are not rejected; with a limit of one the rule is still satisfied."""
+    owner, web = workload("db", "db", rule("web", limit=limit)), workload("web", "web", **leaving)
+    found = broken(workload("p", "web"), "n1", (owner, "n1"), (web, "n1"), semantics=semantics)
+    assert len(found) == (n_broken if not leaving or limit == 0 else 0)
+
+
 def test_a_pod_is_not_its_own_peer():
     owner = workload("p", "web", rule("web"))
     assert not broken(owner, "n1", (owner, "n1"))

@@ -201,8 +201,10 @@ def _follows(fault: Fault, unknown: set[str]) -> bool:
 
 def _content_findings(document: Document, asked: Examined) -> Iterator[ValidationFinding]:
     root, verdict = document.locate().root, asked.guard(document)
-    causes = (*admission.validate_all(root), *admission.validate_schema(root))
-    for cause in (*admission.without_empty_keys(causes, asked.semantics), *verdict.causes):
+    causes = [*admission.validate_all(root), *admission.validate_schema(root)]
+    if asked.semantics.empty_topology_key_means_any:
+        causes = admission.without_empty_keys(causes)
+    for cause in (*causes, *verdict.causes):
         yield ValidationFinding(document.fault(cause.message, cause.field), cause.reason)
     if document.kind == configuration.SCHEDULER_KIND:
         yield from _scheduler_findings(document)

@@ -93,8 +93,16 @@ def _rules_of_others(
             if rule.rule_type is not RuleType.ANTI_AFFINITY or not _matches(rule.term, workload, index):
                 continue
             matching = [other for other in others if other is not owner and _matches(rule.term, other, index)]
-            if len(matching) + 1 > rule.limit:
+            if len(matching) + 1 > rule.limit and not _is_violated(rule, owner, others, index):
                 yield BrokenRule(workload, owner.key, node, rule.path, rule.shown, (workload.key,))
+
+
+def _is_violated(rule: ExecutionRule, owner: Workload, others: Sequence[Workload], index: PlacementIndex) -> bool:
+    """Whether a rule does not reject because it is violated already; as for filters, terminating pods count."""
+    if not index.semantics.neighbours_reject_when_satisfied:
+        return False
+    term = msgspec.structs.replace(rule.term, counts_terminating=True)
+    return sum(other is not owner and _matches(term, other, index) for other in others) > rule.limit
 
 
 def _hostname_rules(workload: Workload, index: PlacementIndex) -> Iterable[ExecutionRule]:

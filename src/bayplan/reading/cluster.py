@@ -141,8 +141,10 @@ def admission_faults(inputs: Inputs, semantics: Semantics) -> list[Fault]:
     for key, document in inputs.documents.items():
         # Decoding JSON without lines is enough here: locating fields is slow and rarely needed.
         content = msgspec.json.decode(document.text) if document.root is None else dict(document.root)
-        causes = (*admission.validate(content), *admission.validate_schema(content))
-        for cause in admission.without_empty_keys(causes, semantics):
+        causes = [*admission.validate(content), *admission.validate_schema(content)]
+        if semantics.empty_topology_key_means_any:
+            causes = admission.without_empty_keys(causes)
+        for cause in causes:
             # A Job that exists has the selector that was generated for it, with its uid.
             is_generated = key in inputs.replaced and cause.message.endswith(controllers.NOT_GENERATED)
             if not is_generated:

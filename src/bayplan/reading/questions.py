@@ -278,7 +278,9 @@ class AdmissionQuestion(msgspec.Struct):
 def admission_causes(question: AdmissionQuestion) -> list[Cause]:
     """The causes of an API server's Status, then those of the rules in the options; no rules by default."""
     semantics = semantics_of(question.options)
-    found = admission.without_empty_keys(admission.validate_all(question.object), semantics)
+    found = admission.validate_all(question.object)
+    if semantics.empty_topology_key_means_any:
+        found = admission.without_empty_keys(found)
     for position, rule in enumerate(question.options.rules or ()):
         settings = _guard_settings(rule, f"options.rules[{position}]")
         pod = pod_guard.read_pod_like(question.object, pods.DEFAULT_NAMESPACE)

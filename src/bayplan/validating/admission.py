@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from bayplan.model.semantics import Semantics
 from bayplan.validating import (
     autoscalers,
     bindings,
@@ -62,10 +61,8 @@ def validate(obj: dict[str, object]) -> list[Cause]:
     return found + [cause for cause in extensions if cause not in found]
 
 
-def without_empty_keys(causes: Iterable[Cause], semantics: Semantics) -> list[Cause]:
-    """The causes that remain where the semantics give a meaning to the empty topology key of pod affinity terms."""
-    if not semantics.empty_topology_key_means_any:
-        return list(causes)
+def without_empty_keys(causes: Iterable[Cause]) -> list[Cause]:
+    """The causes that remain where the empty topology key of pod affinity terms has a meaning."""
     return [
         cause
         for cause in causes
