@@ -45,6 +45,18 @@ def test_a_hash_and_a_name_that_may_be_one_machine_are_not_two():
     assert verdicts(found)[MACHINES] == "UNDECIDED"
 
 
+def test_different_hashes_are_different_machines_whatever_is_missing():
+    found = judge(control_plane(HASHES["a"], HASHES["b"], "-"), inventory={"cp-2": {"host": "compute-1"}})
+    assert verdicts(found)[MACHINES] == "PASS"
+    assert verdicts(found)["fd-quorum-etcd-host"] == "UNDECIDED"  # the third may share a machine with either
+
+
+def test_a_hash_and_a_name_of_one_machine_contradict_each_other():
+    found = judge(control_plane("h1", HASHES["a"], HASHES["b"]), inventory=inventory("h1", "h1", "h2"))
+    assert verdicts(found)[CURRENT] == "FAIL"
+    assert finding(found, CURRENT).message == "cp-0, cp-1: one host by the inventory, 2 by label"
+
+
 def test_contradictions_do_not_say_which_hash_is_which_machine():
     given = control_plane(HASHES["a"], HASHES["b"], HASHES["c"])
     stated = inventory("compute-1", "compute-1", "compute-2")

@@ -8,7 +8,7 @@ labels are compared by grouping: what must agree is which nodes share a domain. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -31,15 +31,23 @@ def match(
     found = list(nodes)
     for level in LEVELS:
         stated = {node.name: value for node in found if (value := entries.get(node.name, {}).get(level))}
-        if stated:
-            labels = {node.name: node.labels[node.keys[level]] for node in found if _is_labelled(node, level)}
-            obfuscated = obfuscated_values(level, labels.values(), stated.values())
-            pairs = tuple((name, labels[name], value) for name, value in stated.items() if name in labels)
-            grouping = Grouping(level, tuple(pair for pair in pairs if pair[1] in obfuscated), revealed)
-            names = _names(grouping, pairs)
-            relation = _Relation(level, labels, stated, obfuscated, names, _hosts_by_label(grouping))
-            found = [relation.placed(node) for node in found]
-            groupings += [grouping] if grouping.pairs else []
+        if not stated:
+            continue
+        labels = {node.name: node.labels[node.keys[level]] for node in found if _is_labelled(node, level)}
+        obfuscated = obfuscated_values(level, labels.values(), stated.values())
+        pairs = tuple((name, labels[name], value) for name, value in stated.items() if name in labels)
+        grouping = Grouping(level, pairs, revealed)
+        values_of = _values_by_label(grouping)
+        names = _names(grouping, values_of, obfuscated)
+        # A hash of which only the label is known, and a machine of which only the name is, may be the same.
+        hashes = {
+            name for name, value in labels.items() if name not in stated and value in obfuscated - values_of.keys()
+        }
+        machines = {name for name, value in stated.items() if name not in labels and value not in names}
+        unknown = min(hashes, machines, key=len) if hashes and machines else set()
+        relation = _Relation(level, labels, stated, obfuscated, names, values_of, unknown)
+        found = [relation.placed(node) for node in found]
+        groupings += [grouping] if any(label in obfuscated for _, label, _ in pairs) else []
     return found, tuple(groupings)
 
 
@@ -59,25 +67,26 @@ def _is_labelled(node: AuditNode, level: str) -> bool:
     return level in node.keys and not (level == HOST and node.vacuous)
 
 
-def _hosts_by_label(grouping: Grouping) -> dict[str, set[str]]:
+def _values_by_label(grouping: Grouping) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for _, label, value in grouping.pairs:
         found.setdefault(label, set()).add(value)
     return found
 
 
-def _names(grouping: Grouping, pairs: Sequence[tuple[str, str, str]]) -> dict[str, str]:
+def _names(grouping: Grouping, values_of: Mapping[str, set[str]], obfuscated: Collection[str]) -> dict[str, str]:
     """
     The name in the layout of each domain that has an obfuscated label: that label, if each belongs to the other alone.
 
     Where the groupings differ, no label is a name; the name then has a space, so that it cannot be taken for a label.
     """
-    values_of = _hosts_by_label(grouping)
     labels_of: dict[str, set[str]] = {}
-    for _, label, value in pairs:
+    for _, label, value in grouping.pairs:
         labels_of.setdefault(value, set()).add(label)
     found: dict[str, str] = {}
     for node, label, value in grouping.pairs:
+        if not labels_of[value] & set(obfuscated):
+            continue
         if grouping.revealed:
             found[value] = value
         elif labels_of[value] == {label} and values_of[label] == {value}:
@@ -88,7 +97,11 @@ def _names(grouping: Grouping, pairs: Sequence[tuple[str, str, str]]) -> dict[st
 
 
 class _Relation(msgspec.Struct, frozen=True):
-    """Labels and inventory at one level, by node name; `names` are the names in the layout by the inventory's names."""
+    """
+    Labels and inventory at one level, by node name; `names` are the names in the layout by the inventory's names.
+
+    `unknown` are nodes whose domain cannot be told from that of other nodes.
+    """
 
     level: str
     labels: Mapping[str, str]
@@ -96,10 +109,13 @@ class _Relation(msgspec.Struct, frozen=True):
     obfuscated: frozenset[str]
     names: Mapping[str, str]
     values_of: Mapping[str, set[str]]
+    unknown: Collection[str]
 
     def placed(self, node: AuditNode) -> AuditNode:
-        """The node with its domain at the level, None where it cannot be told from that of other nodes."""
+        """The node with its domain at the level, None where that is unknown."""
         value, label = self.stated.get(node.name), self.labels.get(node.name)
+        if node.name in self.unknown:
+            return self._at(node, None, DECLARED)
         if value is not None:
             plain = label is not None and label not in self.obfuscated
             vacuous = self.level == HOST and bool(node.vacuous)
@@ -107,12 +123,10 @@ class _Relation(msgspec.Struct, frozen=True):
             return self._at(node, self.names.get(value, value), OBSERVED, compared)
         if label is None or label not in self.obfuscated:
             return node
-        candidates = self.values_of.get(label, set())
-        if len(candidates) == 1:
-            return self._at(node, self.names[next(iter(candidates))], DECLARED)
-        # A hash of which only the label is known, and a machine of which only the name is, may be the same.
-        unmatched = any(value not in self.names for name, value in self.stated.items() if name not in self.labels)
-        return self._at(node, None if candidates or unmatched else label, DECLARED)
+        values = self.values_of.get(label, set())
+        if len(values) == 1:
+            return self._at(node, self.names[next(iter(values))], DECLARED)
+        return self._at(node, None if values else label, DECLARED)
 
     def _at(
         self, node: AuditNode, domain: str | None, evidence: str, compared: tuple[tuple[str, str, str], ...] = ()
