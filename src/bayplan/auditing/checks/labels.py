@@ -68,7 +68,8 @@ def _current(facts: AuditFacts) -> CheckOutcome:
     if not n_compared:
         message = "no second source to compare labels with; a stale one would not show"
         return CheckOutcome(OPEN, message, fix="give pods, Machines or an inventory too")
-    return CheckOutcome(HOLDS, f"labels agree with {n_compared} value{'s'[: n_compared != 1]} of other sources", (), OBSERVED)
+    values = f"{n_compared} value{'s'[: n_compared != 1]}"
+    return CheckOutcome(HOLDS, f"labels agree with {values} of other sources", (), OBSERVED)
 
 
 CURRENT = (Check("scs-0214-labels-current", "Labels are current", "SCS-0214-v2, MUST", _current),)
