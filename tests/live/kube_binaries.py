@@ -39,6 +39,10 @@ E2E_PACKAGES = {
     "e2e.test": "k8s.io/kubernetes/test/e2e",  # a name that ends in .test is built from the tests of its package
     "kwok": f"{KWOK}/cmd/kwok",
 }
+KARMADA_PACKAGES = {
+    f"karmada-{name}": f"{KARMADA}/cmd/{name}"
+    for name in ("aggregated-apiserver", "controller-manager", "webhook", "scheduler")
+}
 GO_VERSION = (1, 26)  # the version that go.mod requires
 UNAVAILABLE = 3
 
@@ -64,6 +68,10 @@ def built():
 def end_to_end():
     """Return the folder of Kubernetes' end-to-end tests and KWOK in the build cache, built once like the servers."""
     return _built(E2E_MODULE, E2E_PACKAGES, _key(E2E_MODULE))
+}
+def find_karmada(name):
+    """Return the path of one of Karmada's servers, always one built here: an installed one may be of any version."""
+    return _built(KARMADA_MODULE, KARMADA_PACKAGES, _key(KARMADA_MODULE)) / name
 
 
 def own_program(module, name):
@@ -222,6 +230,8 @@ def main():
     try:
         for name in PACKAGES:
             _print(f"{name} is {find(name)}")
+        for name in KARMADA_PACKAGES:
+            _print(f"{name} is {find_karmada(name)}")
     except UnavailableError as reason:
         _print(str(reason))
         return UNAVAILABLE

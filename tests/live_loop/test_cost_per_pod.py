@@ -13,9 +13,10 @@ from bayplan.kube_api.access import Access, ConnectOptions
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.credentials import Credential, RereadCredentials
 from bayplan.kube_api.tls import Trust
-from bayplan.live import binding, events
+from bayplan.live import events
 from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
 from bayplan.live.cluster_writer import ApiServerWriter
+from bayplan.live.loop import MAX_BINDS_IN_FLIGHT
 from bayplan.rules import profiles
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
@@ -164,7 +165,7 @@ async def test_connections_stay_open_and_are_shared(server, scheduling):
         scheduling.add_pods(n_pods)
         await scheduling.until_written(server)
     assert len(server.requests) == 4 * N_PODS
-    assert server.n_connections <= binding.MAX_BINDS_IN_FLIGHT + events.MAX_CONCURRENT_WRITES
+    assert server.n_connections <= MAX_BINDS_IN_FLIGHT + events.MAX_CONCURRENT_WRITES
 
 
 async def test_pods_that_come_one_by_one_need_few_connections(server, scheduling):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.live.scheduler import REST_FACTOR
+from bayplan.live.loop import REST_FACTOR
 from live_loop.simulated import Simulation, apart
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bayplan.live.scheduler import SWEEP_INTERVAL_SECONDS
+from bayplan.live.loop import SWEEP_INTERVAL_SECONDS
 from bayplan.preempting import preemption
 from bayplan.queueing import deciding
 from bayplan.queueing.pending_pod import QueueStage

@@ -5,8 +5,8 @@ import contextlib
 
 import pytest
 
-from bayplan.live.binding import MAX_BINDS_IN_FLIGHT
 from bayplan.live.cluster_writer import RejectedError, UnknownOutcomeError
+from bayplan.live.loop import MAX_BINDS_IN_FLIGHT
 from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import Simulation, apart, near
 

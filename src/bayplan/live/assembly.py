@@ -14,18 +14,19 @@ from bayplan.engine.engine import Engine
 from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
-from bayplan.live.binding import InFlightBinds, VolumeBinder, VolumeWaits
+from bayplan.live.binding import VolumeBinder, VolumeWaits
 from bayplan.live.cluster_writer import CLAIMS, VOLUMES, ClusterWriter
 from bayplan.live.context import SchedulerContext
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import EventRecorder
+from bayplan.live.loop import InFlightBinds
 from bayplan.live.metrics import Metrics
 from bayplan.live.preemption import PreemptionEvaluator
 from bayplan.live.scheduler import Scheduler
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
-from bayplan.queueing.pending_pod import QueueStage
+from bayplan.queueing.pending_pod import PendingPod, QueueStage
 from bayplan.queueing.pod_evaluator import PodEvaluator
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.rules.profiles import RulesByScheduler
@@ -107,7 +108,7 @@ class SchedulerAssembly:
         budgets = DisruptionBudgets()
         activity = asyncio.Event()
         self.evaluator = PodEvaluator(lambda workload: self.engines[workload.scheduler_name], budgets)
-        queue = SchedulingQueue(
+        queue: SchedulingQueue[PendingPod] = SchedulingQueue(
             index,
             self.evaluator,
             clock,

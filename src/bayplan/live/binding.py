@@ -8,10 +8,8 @@ reports a chosen volume, the choice is kept in the index, so that no other pod c
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import msgspec
 
@@ -26,54 +24,17 @@ from bayplan.live.cluster_writer import (
     UnknownOutcomeError,
 )
 from bayplan.live.context import SchedulerContext
+from bayplan.live.loop import InFlightBinds
 from bayplan.live.metrics import ERROR, SCHEDULED
 from bayplan.model.volumes import Claim, Volume
 from bayplan.model.workloads import Workload
 from bayplan.queueing.pending_pod import PendingPod
 from bayplan.rules import volume_binding
 
-MAX_BINDS_IN_FLIGHT = 64  # more would only wait in the API server instead of here
 MAX_RETRY_PAUSE_SECONDS = 10.0
 VOLUME_BIND_TIMEOUT_SECONDS = 600.0  # kube-scheduler's bindTimeoutSeconds
 CLAIMS, VOLUMES = "claims", "volumes"  # tables of the index
 log = logging.getLogger("bayplan.binding")
-
-
-class InFlightBinds:
-    """
-    Counts the binds that wait for the API server; `on_free` is called when another may start.
-
-    `waiting_tasks` are the tasks of binds that wait for something else and are not counted.
-    """
-
-    def __init__(self, on_free: Callable[[], None], limit: int = MAX_BINDS_IN_FLIGHT) -> None:
-        self.waiting_tasks: set[asyncio.Task[Any] | None] = set()
-        self._on_free = on_free
-        self._limit = limit
-        self._count = 0
-
-    @property
-    def is_full(self) -> bool:
-        return self._count >= self._limit
-
-    def enter(self) -> None:
-        self._count += 1
-
-    def leave(self) -> None:
-        self._count -= 1
-        self._on_free()
-
-    @contextlib.contextmanager
-    def released(self) -> Iterator[None]:
-        """Do not count the current bind inside the block, in which it waits for something else than the API server."""
-        task = asyncio.current_task()
-        self.waiting_tasks.add(task)
-        self.leave()
-        try:
-            yield
-        finally:
-            self.enter()
-            self.waiting_tasks.discard(task)
 
 
 class VolumesUnboundError(BayplanError):

@@ -70,13 +70,51 @@ class _WithDeprecatedNames(Collector):
                     yield copy
 
 
-class Metrics:
-    """The metrics of one scheduler, in a registry of its own: several schedulers may run in one process."""
+class CommonMetrics:
+    """What every scheduler measures, in a registry of its own: several schedulers may run in one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._read_values = _ReadValues()
         self.registry.register(self._read_values)
+        counter, histogram = partial(Counter, registry=self.registry), partial(Histogram, registry=self.registry)
+        self.missed_requeues = counter(
+            "bayplan_missed_requeues",
+            "Number of schedulable pods that the periodic sweep found and no change had requeued; each is a bug.",
+        )
+        self.reviews = histogram(
+            "bayplan_admission_review_duration_seconds",
+            "Admission review latency in seconds, by path and answer.",
+            ["path", "answer"],
+            buckets=LATENCY_BUCKETS,
+        )
+        self.loop_iterations = histogram(
+            "bayplan_loop_held_seconds",
+            "Duration of each event loop iteration in seconds: other callbacks that are due wait this long.",
+            buckets=(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1),
+        )
+        self.undecodable_objects = counter(
+            "bayplan_undecodable_objects", "Number of objects that could not be decoded, by resource.", ["resource"]
+        )
+
+    def gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
+        """Add a gauge whose values are read on collection."""
+        self._read_values.sources.append((GaugeMetricFamily, name, text, labels, reading))
+
+    def counter(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
+        """Add a counter whose values are read on collection; it is exported as `name` with `_total`."""
+        self._read_values.sources.append((CounterMetricFamily, name, text, labels, reading))
+
+    def text(self) -> bytes:
+        """Return all metrics in the Prometheus text format."""
+        return generate_latest(_WithDeprecatedNames(self.registry))
+
+
+class Metrics(CommonMetrics):
+    """The metrics of the scheduler of pods."""
+
+    def __init__(self) -> None:
+        super().__init__()
         counter, histogram = partial(Counter, registry=self.registry), partial(Histogram, registry=self.registry)
         self.attempts = counter(
             "scheduler_schedule_attempts", "Number of attempts to schedule pods, by the result.", ["result", "profile"]
@@ -112,28 +150,10 @@ class Metrics:
         self.bind_failures = counter(
             "bayplan_bind_failures", "Number of binds that did not succeed, by cause.", ["cause"]
         )
-        self.missed_requeues = counter(
-            "bayplan_missed_requeues",
-            "Number of schedulable pods that the periodic sweep found and no change had requeued; each is a bug.",
-        )
         self.evictions = counter(
             "bayplan_evictions",
             "Number of evictions requested to enforce execution-time rules, by outcome.",
             ["outcome"],
-        )
-        self.reviews = histogram(
-            "bayplan_admission_review_duration_seconds",
-            "Admission review latency in seconds, by path and answer.",
-            ["path", "answer"],
-            buckets=LATENCY_BUCKETS,
-        )
-        self.loop_iterations = histogram(
-            "bayplan_loop_held_seconds",
-            "Duration of each event loop iteration in seconds: other callbacks that are due wait this long.",
-            buckets=(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1),
-        )
-        self.undecodable_objects = counter(
-            "bayplan_undecodable_objects", "Number of objects that could not be decoded, by resource.", ["resource"]
         )
         # Looking up a metric by its labels takes as long as changing it, and every pod has the same few.
         self._attempts = cache(self.attempts.labels)
@@ -149,15 +169,3 @@ class Metrics:
         """Count a pod that is bound after so many attempts, and the seconds since it could first be tried."""
         self._sli_seconds(str(min(attempts, 16))).observe(seconds)
         self.attempts_per_pod.observe(attempts)
-
-    def gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
-        """Add a gauge whose values are read on collection."""
-        self._read_values.sources.append((GaugeMetricFamily, name, text, labels, reading))
-
-    def counter(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
-        """Add a counter whose values are read on collection; it is exported as `name` with `_total`."""
-        self._read_values.sources.append((CounterMetricFamily, name, text, labels, reading))
-
-    def text(self) -> bytes:
-        """Return all metrics in the Prometheus text format."""
-        return generate_latest(_WithDeprecatedNames(self.registry))

@@ -85,7 +85,7 @@ class NodeReserver:
         note = f"{sentence(found.nearest)} It lacks {missing}. The reservation ends after {lasts} s."
         return ReservationChange(pending, RESERVED, note, node=found.nearest)
 
-    def _why_ended(self, held: Reservation) -> str:
+    def _why_ended(self, held: Reservation[PendingPod]) -> str:
         if self._clock() >= held.ends_at:
             return "its time is over, and the pod waits again"
         index, found = self._engines[held.pending.workload.scheduler_name].index, self._reservable(held.pending)
@@ -106,7 +106,7 @@ def sentence(node: str) -> str:
     return f"Node {node} is reserved for this pod."
 
 
-def _ended(held: Reservation, why: str) -> ReservationChange:
+def _ended(held: Reservation[PendingPod], why: str) -> ReservationChange:
     log.info("reservation ended", extra={"pod": held.pending.key, "node": held.node, "reason": why})
     note = f"Node {held.node} is no longer reserved for this pod: {why}."
     return ReservationChange(held.pending, ENDED, note, ended_node=held.node)

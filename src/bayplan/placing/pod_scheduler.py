@@ -80,7 +80,7 @@ class PodScheduler:
         self._budgets = DisruptionBudgets(budgets)
         self._seconds = 0.0
         evaluator = PodEvaluator(engine_of, self._budgets, preempts=preempts)
-        self._queue = SchedulingQueue(index, evaluator, lambda: self._seconds)
+        self._queue: SchedulingQueue[PendingPod] = SchedulingQueue(index, evaluator, lambda: self._seconds)
         self._futile: dict[Hashable, int] = {}  # no victims were found for pods of this class at that position
         self._victims: dict[WorkloadKey, tuple[WorkloadKey, ...]] = {}
         self._unplaced: dict[WorkloadKey, Workload] = {}  # tried, and no node is feasible

@@ -8,7 +8,7 @@ from typing import Protocol
 from bayplan.engine.filtering import Verdicts
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.queueing.nominations import Nominations
-from bayplan.queueing.pending_pod import PendingPod
+from bayplan.queueing.pending_pod import Pending
 
 
 class Evaluator(Protocol):
@@ -21,8 +21,8 @@ class Evaluator(Protocol):
         """The verdicts of all rules on the pod."""
 
     def pod_helped_by_preemption(
-        self, equivalent: Mapping[WorkloadKey, PendingPod], nominations: Nominations
-    ) -> PendingPod | None:
+        self, equivalent: Mapping[WorkloadKey, Pending], nominations: Nominations
+    ) -> Pending | None:
         """
         One of these equivalent pods that would preempt new victims if it were tried now, or lose a nomination that no
         longer helps, else None.

@@ -22,7 +22,7 @@ from bayplan.preempting import preemption
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing import deciding
 from bayplan.queueing.nominations import Nominations
-from bayplan.queueing.pending_pod import PendingPod
+from bayplan.queueing.pending_pod import Pending
 
 MAX_NOMINATED_PODS_SEARCHED = 4  # per evaluation of an equivalence class, to keep it short
 
@@ -42,8 +42,8 @@ class PodEvaluator:
         return filtering.run(workload, self._engine_of(workload))
 
     def pod_helped_by_preemption(
-        self, equivalent: Mapping[WorkloadKey, PendingPod], nominations: Nominations
-    ) -> PendingPod | None:
+        self, equivalent: Mapping[WorkloadKey, Pending], nominations: Nominations
+    ) -> Pending | None:
         sample = next(iter(equivalent.values())).workload
         if not self._preempts or not sample.preempts:
             return None

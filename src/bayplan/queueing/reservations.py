@@ -10,34 +10,35 @@ others. Knows nothing of nodes; `SchedulingQueue` tells it what becomes of pods.
 from __future__ import annotations
 
 from itertools import takewhile
+from typing import Generic
 
 import msgspec
 
 from bayplan.model.workloads import WorkloadKey
-from bayplan.queueing.pending_pod import PendingPod, QueueStage
+from bayplan.queueing.pending_pod import Pending, QueueStage
 
 DURATION_FACTOR = 10  # a reservation lasts at most this many times the wait for it
 ROUND_SECONDS = 1.0  # at least, between two rounds over the pods that have waited
 
 
-class WaitingPod(msgspec.Struct, frozen=True, eq=False):
+class WaitingPod(msgspec.Struct, Generic[Pending], frozen=True, eq=False):
     """An unschedulable pod that waits since then; `is_short` if it lacked nothing but resources at the time."""
 
-    pending: PendingPod
+    pending: Pending
     since: float
     is_short: bool
 
 
-class Reservation(msgspec.Struct, frozen=True, eq=False):
+class Reservation(msgspec.Struct, Generic[Pending], frozen=True, eq=False):
     """The node that is reserved for a pod. Whether the node still is of use is checked at `check_at`."""
 
-    pending: PendingPod
+    pending: Pending
     node: str
     ends_at: float
     check_at: float
 
 
-class Reservations:
+class Reservations(Generic[Pending]):
     """
     The pods that wait for a reservation and those that have one. `after` is the wait in seconds, 0 for no reservations
     at all; `most` is how many there are at once. What is passed as `now` never decreases.
@@ -46,9 +47,9 @@ class Reservations:
     def __init__(self, after: float, most: int) -> None:
         self.after = after
         self._most = most
-        self._waiting: dict[WorkloadKey, WaitingPod] = {}  # the longest wait first
-        self._held: dict[WorkloadKey, Reservation] = {}
-        self._round: list[WaitingPod] = []  # what is left of this round, the next one last
+        self._waiting: dict[WorkloadKey, WaitingPod[Pending]] = {}  # the longest wait first
+        self._held: dict[WorkloadKey, Reservation[Pending]] = {}
+        self._round: list[WaitingPod[Pending]] = []  # what is left of this round, the next one last
         self._next_round = 0.0
 
     def __len__(self) -> int:
@@ -60,23 +61,23 @@ class Reservations:
         found = self._held.get(key)
         return found.node if found else ""
 
-    def wait(self, pending: PendingPod, now: float, *, is_short: bool) -> None:
+    def wait(self, pending: Pending, now: float, *, is_short: bool) -> None:
         """Let a pod wait, unless it does so already and for the same reason."""
         known = self._waiting.get(pending.key)
         if self.after and pending.key not in self._held and (known is None or known.is_short != is_short):
             self._wait(pending, now, is_short=is_short)
 
-    def wait_again(self, pending: PendingPod, now: float, *, is_short: bool) -> None:
+    def wait_again(self, pending: Pending, now: float, *, is_short: bool) -> None:
         """Let a pod wait from now on, behind all others."""
         if pending.key in self._waiting:
             self._wait(pending, now, is_short=is_short)
 
-    def hold(self, pending: PendingPod, node: str, now: float) -> None:
+    def hold(self, pending: Pending, node: str, now: float) -> None:
         """Note that a node is reserved for a pod that has waited."""
         del self._waiting[pending.key]
         self._held[pending.key] = Reservation(pending, node, now + DURATION_FACTOR * self.after, now + self.after)
 
-    def keep(self, held: Reservation, now: float) -> None:
+    def keep(self, held: Reservation[Pending], now: float) -> None:
         """Note that a reservation was checked and is kept."""
         check_at = min(now + self.after, held.ends_at)
         self._held[held.pending.key] = msgspec.structs.replace(held, check_at=check_at)
@@ -92,11 +93,11 @@ class Reservations:
         self._waiting.pop(key, None)
         self._held.pop(key, None)
 
-    def to_check(self, now: float) -> list[Reservation]:
+    def to_check(self, now: float) -> list[Reservation[Pending]]:
         """The reservations that are to be ended or kept."""
         return [held for held in self._held.values() if held.check_at <= now]
 
-    def next_candidate(self, now: float) -> WaitingPod | None:
+    def next_candidate(self, now: float) -> WaitingPod[Pending] | None:
         """The next unschedulable pod that has waited long enough, once in each round; None if there is none."""
         if len(self._held) >= self._most:
             self._round.clear()
@@ -119,10 +120,10 @@ class Reservations:
             times.append(0.0 if self._round else max(first.since + self.after, self._next_round))
         return min(times, default=None)
 
-    def _wait(self, pending: PendingPod, now: float, *, is_short: bool) -> None:
+    def _wait(self, pending: Pending, now: float, *, is_short: bool) -> None:
         self._waiting.pop(pending.key, None)
         self._waiting[pending.key] = WaitingPod(pending, now, is_short)
 
 
-def _turn(one: WaitingPod) -> tuple[int, float]:
+def _turn(one: WaitingPod[Pending]) -> tuple[int, float]:
     return -one.pending.workload.priority, one.since

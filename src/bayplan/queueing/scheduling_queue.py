@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Generic
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.queueing.evaluator import Evaluator
 from bayplan.queueing.nominations import Nominations
-from bayplan.queueing.pending_pod import PendingPod, QueueStage, decides_alike, is_held_back
+from bayplan.queueing.pending_pod import Pending, QueueStage, decides_alike, is_held_back
 from bayplan.queueing.pod_heap import PodHeap
 from bayplan.queueing.reservations import Reservations
 from bayplan.queueing.unschedulable_pods import OutOfTime, UnschedulablePods
 
 
-class SchedulingQueue:
+class SchedulingQueue(Generic[Pending]):
     """
     All pending pods by key: active, in backoff, unschedulable, gated or being bound.
 
@@ -43,31 +44,31 @@ class SchedulingQueue:
         max_reservations: int = 1,
         on_pending: Callable[[], None] = lambda: None,
     ) -> None:
-        self.pods: dict[WorkloadKey, PendingPod] = {}
+        self.pods: dict[WorkloadKey, Pending] = {}
         self.sizes: Counter[QueueStage] = Counter()
         self.nominations = Nominations()
-        self.reservations = Reservations(reserve_after, max_reservations)
+        self.reservations: Reservations[Pending] = Reservations(reserve_after, max_reservations)
         self._initial_backoff, self._max_backoff = initial_backoff, max_backoff
         self._clock, self._on_pending = clock, on_pending
-        self._active: PodHeap[tuple[int, float]] = PodHeap()
-        self._active_large: PodHeap[tuple[int, float]] = PodHeap()
-        self._backing_off: PodHeap[float] = PodHeap()  # by the end of the backoff
-        self._unschedulable = UnschedulablePods(index, evaluator, self.nominations)
+        self._active: PodHeap[tuple[int, float], Pending] = PodHeap()
+        self._active_large: PodHeap[tuple[int, float], Pending] = PodHeap()
+        self._backing_off: PodHeap[float, Pending] = PodHeap()  # by the end of the backoff
+        self._unschedulable: UnschedulablePods[Pending] = UnschedulablePods(index, evaluator, self.nominations)
 
     def __len__(self) -> int:
         return len(self.pods)
 
-    def holds(self, pending: PendingPod) -> bool:
+    def holds(self, pending: Pending) -> bool:
         """Whether this very pod is pending still, and not another one of its name."""
         return self.pods.get(pending.key) is pending
 
-    def is_unplaced(self, pending: PendingPod) -> bool:
+    def is_unplaced(self, pending: Pending) -> bool:
         """Whether the pod is pending still and no node has been chosen for it."""
         return self.holds(pending) and pending.stage is not QueueStage.BINDING
 
     # Reports of pods
 
-    def add(self, pending: PendingPod) -> None:
+    def add(self, pending: Pending) -> None:
         """Add a new pod; it is active unless it is gated or terminating."""
         assert pending.key not in self.pods, "a pod is pending once"
         self._adopt_nomination(pending.workload, None)
@@ -80,7 +81,7 @@ class SchedulingQueue:
             self._activate(pending, pending.queued)
         self._on_pending()
 
-    def update(self, pending: PendingPod, workload: Workload) -> None:
+    def update(self, pending: Pending, workload: Workload) -> None:
         """
         Change a pod that is not being bound.
 
@@ -108,7 +109,7 @@ class SchedulingQueue:
                 self._activate_or_back_off(pending)
         self._on_pending()
 
-    def delete(self, key: WorkloadKey) -> PendingPod | None:
+    def delete(self, key: WorkloadKey) -> Pending | None:
         """Remove and return a pod, whatever its stage, with its nomination; None if there is none of this name."""
         self._unschedulable.remove(key)
         pending = self.pods.pop(key, None)
@@ -121,7 +122,7 @@ class SchedulingQueue:
 
     # Attempts
 
-    def pop(self, *, large: bool = True) -> PendingPod | None:
+    def pop(self, *, large: bool = True) -> Pending | None:
         """
         The next pod to try, with this attempt counted; None if no pod is active.
 
@@ -141,19 +142,19 @@ class SchedulingQueue:
         """When the next backoff ends; None if no pod is in backoff."""
         return self._backing_off.least()
 
-    def assumed(self, pending: PendingPod) -> None:
+    def assumed(self, pending: Pending) -> None:
         """Note that the popped pod is placed and is being bound: the next one of its class may be schedulable too."""
         assert self._is_in_flight(pending), "only a popped pod is placed"
         self._move(pending, QueueStage.BINDING)
         self.reservations.forget(pending.key)
         self._unschedulable.placed(pending.workload)
 
-    def done(self, pending: PendingPod) -> None:
+    def done(self, pending: Pending) -> None:
         """Remove a pod that is bound, unless its report has done so."""
         if self.holds(pending):
             self.delete(pending.key)
 
-    def add_unschedulable_if_not_present(self, pending: PendingPod, *, nominated: bool = False) -> None:
+    def add_unschedulable_if_not_present(self, pending: Pending, *, nominated: bool = False) -> None:
         """
         Keep a popped pod for which no node is feasible until a change makes it schedulable.
 
@@ -167,7 +168,7 @@ class SchedulingQueue:
         if nominated:
             self._unschedulable.placed(pending.workload)
 
-    def requeue(self, pending: PendingPod) -> None:
+    def requeue(self, pending: Pending) -> None:
         """Retry a pod after its backoff although it is not unschedulable: binding it or deciding about it failed."""
         if not self._is_in_flight(pending):
             return
@@ -198,7 +199,7 @@ class SchedulingQueue:
         """How many evaluations were made to decide whether an unschedulable pod is requeued."""
         return self._unschedulable.n_evaluations
 
-    def move_to_active_or_backoff(self, out_of_time: OutOfTime = lambda: False) -> list[PendingPod]:
+    def move_to_active_or_backoff(self, out_of_time: OutOfTime = lambda: False) -> list[Pending]:
         """Requeue and return the pods that the changes since the last call have made schedulable."""
         return self._requeue_all(self._unschedulable.pop_schedulable(out_of_time))
 
@@ -206,7 +207,7 @@ class SchedulingQueue:
         """Let `sweep` evaluate all unschedulable pods."""
         self._unschedulable.mark_all_for_sweep()
 
-    def sweep(self, out_of_time: OutOfTime = lambda: False) -> list[PendingPod]:
+    def sweep(self, out_of_time: OutOfTime = lambda: False) -> list[Pending]:
         """Requeue and return the schedulable pods that no change has requeued: each one is a bug."""
         return self._requeue_all(self._unschedulable.sweep(out_of_time))
 
@@ -227,7 +228,7 @@ class SchedulingQueue:
         self.nominations.note_victims(workload.key, victims)
         return displaced
 
-    def reserve(self, pending: PendingPod, target: str) -> None:
+    def reserve(self, pending: Pending, target: str) -> None:
         """Reserve a node, to which no other pod is nominated, for an unschedulable pod that has waited for it."""
         self._nominate(pending.workload, target)
         self.nominations.note_reserved(pending.key)
@@ -264,31 +265,31 @@ class SchedulingQueue:
 
     # Stages
 
-    def _is_in_flight(self, pending: PendingPod) -> bool:
+    def _is_in_flight(self, pending: Pending) -> bool:
         """Whether the pod is popped and the result of its attempt unknown, or is being bound."""
         is_popped = pending.stage is QueueStage.ACTIVE and pending not in self._heap_of(pending)
         return self.holds(pending) and (is_popped or pending.stage is QueueStage.BINDING)
 
-    def _move(self, pending: PendingPod, stage: QueueStage) -> None:
+    def _move(self, pending: Pending, stage: QueueStage) -> None:
         """Move a pod to a stage, without a place in the order of attempts."""
         self._leave_order(pending)
         self.sizes[pending.stage] -= 1
         self.sizes[stage] += 1
         pending.stage = stage
 
-    def _heap_of(self, pending: PendingPod) -> PodHeap[tuple[int, float]]:
+    def _heap_of(self, pending: Pending) -> PodHeap[tuple[int, float], Pending]:
         return self._active_large if pending.is_large else self._active
 
-    def _leave_order(self, pending: PendingPod) -> None:
+    def _leave_order(self, pending: Pending) -> None:
         self._heap_of(pending).discard(pending)
         self._backing_off.discard(pending)
 
-    def _activate(self, pending: PendingPod, since: float) -> None:
+    def _activate(self, pending: Pending, since: float) -> None:
         self._move(pending, QueueStage.ACTIVE)
         pending.queued = since
         self._heap_of(pending).push(pending, (-pending.workload.priority, since))
 
-    def _activate_or_back_off(self, pending: PendingPod) -> None:
+    def _activate_or_back_off(self, pending: Pending) -> None:
         """Retry a pod that has changed: at once if its backoff is over or it was never tried."""
         now = self._clock()
         if pending.attempts and pending.tried + self._backoff(pending) > now:
@@ -296,12 +297,12 @@ class SchedulingQueue:
         else:
             self._activate(pending, now)
 
-    def _back_off(self, pending: PendingPod) -> None:
+    def _back_off(self, pending: Pending) -> None:
         """Retry a pod when the backoff since its last attempt is over, which may be at once."""
         self._move(pending, QueueStage.BACKOFF)
         self._backing_off.push(pending, max(self._clock(), pending.tried + self._backoff(pending)))
 
-    def _backoff(self, pending: PendingPod) -> float:
+    def _backoff(self, pending: Pending) -> float:
         """The backoff after the last attempt of a pod: it doubles with every failure."""
         doublings = min(max(pending.attempts - 1, 0), 30)
         return float(min(self._initial_backoff * 2**doublings, self._max_backoff))
@@ -312,7 +313,7 @@ class SchedulingQueue:
             assert pending is not None
             self._activate(pending, ends)
 
-    def _requeue_all(self, schedulable: list[PendingPod]) -> list[PendingPod]:
+    def _requeue_all(self, schedulable: list[Pending]) -> list[Pending]:
         for pending in schedulable:
             self._back_off(pending)
         return schedulable

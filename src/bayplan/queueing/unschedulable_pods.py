@@ -11,6 +11,7 @@ caller limits the time of one call; the remaining classes are evaluated by the n
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import Generic
 
 import msgspec
 import numpy as np
@@ -24,7 +25,7 @@ from bayplan.model.reasons import Mask
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.queueing.evaluator import Evaluator
 from bayplan.queueing.nominations import Nominations
-from bayplan.queueing.pending_pod import PendingPod
+from bayplan.queueing.pending_pod import Pending
 from bayplan.rules.rule import LiftedBy
 
 MAX_REPLAYED_CHANGES = 256  # with more changes than this, evaluating every class is cheaper than reading them
@@ -34,19 +35,19 @@ HINTED_BY_RULES = (ChangeType.WORKLOAD_ADDED, ChangeType.WORKLOAD_REMOVED, Chang
 OutOfTime = Callable[[], bool]
 
 
-class UnschedulableClass:
+class UnschedulableClass(Generic[Pending]):
     """The unschedulable pods of one equivalence class, and the rules whose rejection a change must lift."""
 
     __slots__ = ("_lifted_by", "members", "outdated")
 
     def __init__(self) -> None:
-        self.members: dict[WorkloadKey, PendingPod] = {}
+        self.members: dict[WorkloadKey, Pending] = {}
         self.outdated = True  # the results of the rules are missing or no longer valid
         # The rules that reject the pods, by the changes that may lift that; with nodes if only changes there matter.
         self._lifted_by: dict[ChangeType, list[tuple[RuleResult, Mask | None]]] = {}
 
     @property
-    def sample(self) -> PendingPod:
+    def sample(self) -> Pending:
         return next(iter(self.members.values()))
 
     def record(self, verdicts: Verdicts, index: PlacementIndex) -> None:
@@ -102,14 +103,14 @@ def _at(change: Change, where: Mask) -> Change | None:
     return msgspec.structs.replace(change, slots=slots) if slots else None
 
 
-class UnschedulablePods:
+class UnschedulablePods(Generic[Pending]):
     """The unschedulable pods by equivalence class. The nominated ones of a class may fit where others do not."""
 
     def __init__(self, index: PlacementIndex, evaluator: Evaluator, nominations: Nominations) -> None:
         self._index = index
         self._evaluator = evaluator
         self._nominations = nominations
-        self._classes: dict[Hashable, UnschedulableClass] = {}
+        self._classes: dict[Hashable, UnschedulableClass[Pending]] = {}
         self._signature_of: dict[WorkloadKey, Hashable] = {}
         self._activated: dict[WorkloadKey, Hashable] = {}  # pods whose class waits for the result of their attempt
         self._position = index.journal.end
@@ -124,7 +125,7 @@ class UnschedulablePods:
     def __contains__(self, key: WorkloadKey) -> bool:
         return key in self._signature_of
 
-    def add(self, pending: PendingPod) -> None:
+    def add(self, pending: Pending) -> None:
         """Add a pod for which no node is feasible."""
         if not self._classes:
             self._position = self._index.journal.end  # earlier changes concern no pod
@@ -178,7 +179,7 @@ class UnschedulablePods:
         """Whether classes are left to be evaluated."""
         return bool(self._for_retry or self._for_sweep)
 
-    def pop_schedulable(self, out_of_time: OutOfTime = lambda: False) -> list[PendingPod]:
+    def pop_schedulable(self, out_of_time: OutOfTime = lambda: False) -> list[Pending]:
         """Remove and return the pods that the changes since the last call have made schedulable."""
         if not self._classes:
             return []
@@ -197,7 +198,7 @@ class UnschedulablePods:
         """Mark every class for the sweep."""
         self._for_sweep = {signature: None for signature in self._classes if signature not in self._for_retry}
 
-    def sweep(self, out_of_time: OutOfTime = lambda: False) -> list[PendingPod]:
+    def sweep(self, out_of_time: OutOfTime = lambda: False) -> list[Pending]:
         """Remove and return the schedulable pods that no queueing hint has found: each one is a bug."""
         return self._evaluate(self._for_sweep, out_of_time)
 
@@ -205,7 +206,7 @@ class UnschedulablePods:
         self._for_retry[signature] = None
         self._for_sweep.pop(signature, None)  # after a hint, a schedulable pod is no longer a missed one
 
-    def _evaluate(self, signatures: dict[Hashable, None], out_of_time: OutOfTime) -> list[PendingPod]:
+    def _evaluate(self, signatures: dict[Hashable, None], out_of_time: OutOfTime) -> list[Pending]:
         """Evaluate classes, one at least, until the time is over."""
         found, has_read_all = [], self._position == self._index.journal.end
         while signatures:
@@ -228,7 +229,7 @@ class UnschedulablePods:
             self._position = self._index.journal.end  # what evaluations tried on the index is undone
         return found
 
-    def _schedulable_of(self, one: UnschedulableClass) -> PendingPod | None:
+    def _schedulable_of(self, one: UnschedulableClass[Pending]) -> Pending | None:
         """The pod of a class to activate: one that is schedulable, else one that preemption makes schedulable."""
         nominated = [(one.members[pod.key], node) for pod, node in self._nominations.all() if pod.key in one.members]
         if len(nominated) > MAX_NOMINATED_EVALUATIONS:

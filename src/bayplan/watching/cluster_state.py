@@ -94,7 +94,7 @@ class ClusterState:
     def __init__(
         self,
         index: PlacementIndex,
-        queue: SchedulingQueue,
+        queue: SchedulingQueue[PendingPod],
         budgets: DisruptionBudgets,
         *,
         is_responsible: Callable[[str], bool],

@@ -1,6 +1,6 @@
 // Karmada, with the library versions it was published with, which are not those of the API server one folder up.
-// The live tests load its custom resource definitions out of the module, and benchmarks compare with
-// cmd/karmada-decisions. The tool lines name the components that a test of a whole fleet would build.
+// The live tests load its custom resource definitions out of the module and run the components of the tool lines;
+// benchmarks compare with cmd/karmada-decisions.
 module bayplan.io/tools/kube/karmada
 
 go 1.26.0
@@ -8,6 +8,7 @@ go 1.26.0
 tool (
 	github.com/karmada-io/karmada/cmd/aggregated-apiserver
 	github.com/karmada-io/karmada/cmd/controller-manager
+	github.com/karmada-io/karmada/cmd/scheduler
 	github.com/karmada-io/karmada/cmd/webhook
 )
 
