@@ -40,10 +40,11 @@ def load_karmada_crds(server):
 async def _define(server, definitions):
     async with Admin.of(server) as admin:
         await admin.create_all(definitions)
-        await wait_for(lambda: _all_established(admin, len(definitions)))
+        await wait_for(lambda: established_crds(admin, len(definitions)))
 
 
-async def _all_established(admin, expected):
+async def established_crds(admin, expected):
+    """Whether so many definitions are established."""
     conditions = [found["status"]["conditions"] or () for found in await admin.items(DEFINITIONS)]  # null at first
     established = [
         any(entry["type"] == "Established" and entry["status"] == "True" for entry in own) for own in conditions

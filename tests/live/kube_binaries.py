@@ -81,9 +81,13 @@ def own_program(module, name):
 
 
 def karmada_crds():
-    """Return the files of Karmada's custom resource definitions from its Go module, which is fetched if missing."""
-    folder = _module_folder(KARMADA, KARMADA_MODULE) / "charts" / "karmada" / "_crds" / "bases"
-    return sorted(folder.rglob("*.yaml"))
+    """Return the files of Karmada's custom resource definitions."""
+    return sorted((karmada_source() / "charts" / "karmada" / "_crds" / "bases").rglob("*.yaml"))
+
+
+def karmada_source():
+    """Return the folder of Karmada's Go module, which is fetched if missing."""
+    return _module_folder(KARMADA, KARMADA_MODULE)
 
 
 def kwok_stages(*names):

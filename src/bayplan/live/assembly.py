@@ -152,6 +152,10 @@ class SchedulerAssembly:
             )
         self._add_metrics()
 
+    @property
+    def index(self) -> PlacementIndex:
+        return self.state.index
+
     def change_handler(self, resource: Resource) -> Callable[[], None]:
         """Return what to call after an object of this resource has changed."""
         handlers = [self.scheduler.changed]
@@ -191,6 +195,7 @@ class SchedulerAssembly:
 
     def _add_metrics(self) -> None:
         state, events = self.state, self.events
+        self.metrics.count_dropped_events(lambda: events.dropped)
         self.metrics.gauge(
             "scheduler_pending_pods",
             "Number of pending pods, by the queue that holds them.",
@@ -206,11 +211,6 @@ class SchedulerAssembly:
                 (("assumed_pods",), float(len(state.assumed))),
             ],
             ("type",),
-        )
-        self.metrics.counter(
-            "bayplan_events_dropped",
-            "Number of Events that were not written to the API server.",
-            lambda: [((), float(events.dropped))],
         )
         self.metrics.gauge(
             "bayplan_reservations",

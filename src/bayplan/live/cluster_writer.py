@@ -54,12 +54,24 @@ class ServerFailureError(UnknownOutcomeError):
     """The API server reports an internal error, as when a webhook fails: the request is no longer in progress."""
 
 
-class PodRef(msgspec.Struct, frozen=True):
-    """Identifies one pod, as opposed to another pod of the same name."""
+class ObjectRef(msgspec.Struct, frozen=True):
+    """Identifies one object, as opposed to another of the same name. Without a namespace it is cluster-scoped."""
 
     namespace: str
     name: str
     uid: str
+    api_version: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}".lstrip("/")
+
+
+class PodRef(ObjectRef, frozen=True):
+    """Identifies one pod."""
+
+    api_version: str = "v1"
+    kind: str = "Pod"
 
     @classmethod
     def of(cls, workload: Workload) -> PodRef:
@@ -79,7 +91,15 @@ class ClaimRef(msgspec.Struct, frozen=True):
         return cls(namespace, name, claim.uid)
 
 
-class ClusterWriter(Protocol):
+class EventWriter(Protocol):
+    """Writes Events; every method raises what those of ClusterWriter raise."""
+
+    async def post_event(self, event: dict[str, Any]) -> None: ...
+
+    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None: ...
+
+
+class ClusterWriter(EventWriter, Protocol):
     """Every method raises PodGoneError, RejectedError or UnknownOutcomeError if the write does not succeed."""
 
     async def bind(self, pod: PodRef, node: str) -> None: ...
@@ -104,12 +124,8 @@ class ClusterWriter(Protocol):
         """Bind an existing volume to a claim; RejectedError if the volume has changed since that version."""
         ...
 
-    async def post_event(self, event: dict[str, Any]) -> None: ...
 
-    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None: ...
-
-
-class ApiServerWriter:
+class FencedWriter:
     """
     Sends each write as one request over one connection.
 
@@ -121,12 +137,24 @@ class ApiServerWriter:
         self._connection = connection
         self._fenced = FencedConnection(connection, may_write)
 
+    async def post_event(self, event: dict[str, Any]) -> None:
+        with translated_errors:
+            await writes.create_event(self._fenced, event["metadata"]["namespace"], event)
+
+    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        with translated_errors:
+            await writes.patch(self._fenced, EVENTS, namespace, name, patch)
+
+
+class ApiServerWriter(FencedWriter):
+    """The ClusterWriter of a real cluster."""
+
     async def bind(self, pod: PodRef, node: str) -> None:
-        with _translated_errors:
+        with translated_errors:
             await writes.bind(self._fenced, pod.namespace, pod.name, pod.uid, node)
 
     async def node_of(self, pod: PodRef) -> str:
-        with _translated_errors:
+        with translated_errors:
             path = PODS.path(pod.namespace, pod.name)
             found = decoding.decoded(_pod, await self._connection.get(path), self._connection.tried("GET", path))
         if found.metadata.uid != pod.uid:
@@ -136,16 +164,16 @@ class ApiServerWriter:
     async def patch_status(self, pod: PodRef, status: dict[str, Any]) -> None:
         # The uid is a precondition: a pod recreated under the same name is not patched.
         body = {"metadata": {"uid": pod.uid}, "status": status}
-        with _translated_errors:
+        with translated_errors:
             await writes.patch_status(self._fenced, PODS, pod.namespace, pod.name, body)
 
     async def delete(self, pod: PodRef) -> None:
-        with _translated_errors:
+        with translated_errors:
             await writes.delete(self._fenced, PODS, pod.namespace, pod.name, uid=pod.uid)
 
     async def evict(self, pod: PodRef) -> None:
         try:
-            with _translated_errors:
+            with translated_errors:
                 await writes.evict(self._fenced, pod.namespace, pod.name, pod.uid)
         except UnknownOutcomeError as error:
             # 429 is the answer of a disruption budget, so the outcome is known.
@@ -155,7 +183,7 @@ class ApiServerWriter:
 
     async def select_node(self, claim: ClaimRef, node: str) -> None:
         body = {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}}
-        with _translated_errors:
+        with translated_errors:
             await writes.patch(self._fenced, CLAIMS, claim.namespace, claim.name, body)
 
     async def reserve_volume(self, volume: str, version: str, claim: ClaimRef) -> None:
@@ -169,16 +197,8 @@ class ApiServerWriter:
         # The version is a precondition: a volume binds to one claim, and another writer may have just bound it.
         meta = {"resourceVersion": version, "annotations": {BOUND_BY_CONTROLLER: "yes"}}
         body = {"metadata": meta, "spec": {"claimRef": reference}}
-        with _translated_errors:
+        with translated_errors:
             await writes.patch(self._fenced, VOLUMES, None, volume, body)
-
-    async def post_event(self, event: dict[str, Any]) -> None:
-        with _translated_errors:
-            await writes.create_event(self._fenced, event["metadata"]["namespace"], event)
-
-    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        with _translated_errors:
-            await writes.patch(self._fenced, EVENTS, namespace, name, patch)
 
 
 class _TranslatedErrors:
@@ -194,7 +214,7 @@ class _TranslatedErrors:
             raise _error_type(error)(str(error)) from error
 
 
-_translated_errors = _TranslatedErrors()
+translated_errors = _TranslatedErrors()
 
 
 def _error_type(error: KubeError) -> type[ClusterError]:
@@ -213,7 +233,17 @@ def _error_type(error: KubeError) -> type[ClusterError]:
             return UnknownOutcomeError
 
 
-class DryRunWriter:
+class DryRunEvents:
+    """Logs the events that would be written."""
+
+    async def post_event(self, event: dict[str, Any]) -> None:
+        log.debug("would post an event", extra={"reason": event["reason"], "note": event["note"]})
+
+    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        log.debug("would update an event series", extra={"event": f"{namespace}/{name}", "series": patch["series"]})
+
+
+class DryRunWriter(DryRunEvents):
     """Logs what would be written. Every write succeeds and the cluster is not changed."""
 
     async def bind(self, pod: PodRef, node: str) -> None:
@@ -239,12 +269,6 @@ class DryRunWriter:
     async def reserve_volume(self, volume: str, version: str, claim: ClaimRef) -> None:
         del version
         log.info("would reserve the volume", extra={"volume": volume, "claim": f"{claim.namespace}/{claim.name}"})
-
-    async def post_event(self, event: dict[str, Any]) -> None:
-        log.debug("would post an event", extra={"reason": event["reason"], "note": event["note"]})
-
-    async def patch_event(self, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        log.debug("would update an event series", extra={"event": f"{namespace}/{name}", "series": patch["series"]})
 
 
 def _log_pod_write(what: str, pod: PodRef, **facts: str) -> None:

@@ -1,5 +1,5 @@
 """
-Events about pods, as `kubectl describe` shows them: the texts of kube-scheduler, followed by details of our own.
+Events about pods and bindings, as `kubectl describe` shows them.
 
 Repetitions are counted in the series of the first event instead of being posted again. Events have a lower priority
 than binds: a few workers send them from a bounded queue at a bounded rate; events that exceed it are dropped and
@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 
 from bayplan.errors import ClusterError
-from bayplan.live.cluster_writer import ClusterWriter, PodGoneError, PodRef
+from bayplan.live.cluster_writer import EventWriter, ObjectRef, PodGoneError
 
 REPORTER = "bayplan"
+CLUSTER_SCOPED_NAMESPACE = "default"  # where client-go puts events about cluster-scoped objects
 MAX_NOTE_BYTES = 1024  # limit of the API server
 TRUNCATION_MARK = " ..."
 MAX_TRACKED_EVENTS = 4096  # events whose repetitions are counted
@@ -55,7 +56,7 @@ class EventRecorder:
 
     def __init__(
         self,
-        writer: ClusterWriter,
+        writer: EventWriter,
         instance: str,
         *,
         clock: Callable[[], float],
@@ -77,10 +78,10 @@ class EventRecorder:
         self._next_send = 0.0
         self.dropped = 0
 
-    def record(self, pod: PodRef, reason: str, note: str, *, action: str, warning: bool = False) -> None:
-        """Queue an event about a pod, or count it in the series of an equal event."""
+    def record(self, subject: ObjectRef, reason: str, note: str, *, action: str, warning: bool = False) -> None:
+        """Queue an event about an object, or count it in the series of an equal event."""
         note = _truncated(note)
-        key = (pod.uid or f"{pod.namespace}/{pod.name}", reason, note)
+        key = (subject.uid or f"{subject.kind} {subject}", reason, note)
         known = self._posted.get(key)
         if known is not None:
             self._posted.move_to_end(key)
@@ -88,16 +89,16 @@ class EventRecorder:
             if self._clock() - known.written >= SERIES_UPDATE_SECONDS:
                 known.written = self._clock()
                 replacement = _NewEvent(
-                    key, self._body(pod, known.name, reason, note, action, at=self._wall(), warning=warning)
+                    key, self._body(subject, known.name, reason, note, action, at=self._wall(), warning=warning)
                 )
                 self._enqueue(_SeriesUpdate(known.namespace, known.name, known.count, replacement))
             return
         now = self._wall()
-        name = self._unique_name(pod, now)
-        self._posted[key] = _PostedEvent(pod.namespace, name, self._clock())
+        name = self._unique_name(subject, now)
+        self._posted[key] = _PostedEvent(_namespace_of(subject), name, self._clock())
         while len(self._posted) > MAX_TRACKED_EVENTS:
             self._posted.popitem(last=False)
-        self._enqueue(_NewEvent(key, self._body(pod, name, reason, note, action, at=now, warning=warning)))
+        self._enqueue(_NewEvent(key, self._body(subject, name, reason, note, action, at=now, warning=warning)))
 
     async def run(self) -> None:
         """Send events until cancelled, a few at a time and within the rate."""
@@ -157,34 +158,39 @@ class EventRecorder:
                 idle.set_result(None)
                 return
 
-    def _unique_name(self, pod: PodRef, at: datetime) -> str:
+    def _unique_name(self, subject: ObjectRef, at: datetime) -> str:
         # The time keeps names unique across restarts.
         self._serial += 1
         stamp = int(at.timestamp() * 1_000_000)
-        return f"{pod.name[:200]}.{stamp:x}{self._serial:04x}"
+        return f"{subject.name[:200]}.{stamp:x}{self._serial:04x}"
 
     def _body(
-        self, pod: PodRef, name: str, reason: str, note: str, action: str, *, at: datetime, warning: bool
+        self, subject: ObjectRef, name: str, reason: str, note: str, action: str, *, at: datetime, warning: bool
     ) -> dict[str, Any]:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"namespace": pod.namespace, "name": name},
+            "metadata": {"namespace": _namespace_of(subject), "name": name},
             "eventTime": _micro_time(at),
             "reportingController": REPORTER,
             "reportingInstance": self._instance[:128],
             "action": action,
             "reason": reason,
             "regarding": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "uid": pod.uid,
+                "apiVersion": subject.api_version,
+                "kind": subject.kind,
+                "namespace": subject.namespace,
+                "name": subject.name,
+                "uid": subject.uid,
             },
             "note": note,
             "type": "Warning" if warning else "Normal",
         }
+
+
+def _namespace_of(subject: ObjectRef) -> str:
+    """Where an event is: that about a cluster-scoped object is in the default namespace."""
+    return subject.namespace or CLUSTER_SCOPED_NAMESPACE
 
 
 def _truncated(note: str) -> str:

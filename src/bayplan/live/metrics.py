@@ -97,6 +97,11 @@ class CommonMetrics:
             "bayplan_undecodable_objects", "Number of objects that could not be decoded, by resource.", ["resource"]
         )
 
+    def count_dropped_events(self, reading: Callable[[], int]) -> None:
+        """Add the number of events that were not written."""
+        text = "Number of Events that were not written to the API server."
+        self.counter("bayplan_events_dropped", text, lambda: [((), float(reading()))])
+
     def gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
         """Add a gauge whose values are read on collection."""
         self._read_values.sources.append((GaugeMetricFamily, name, text, labels, reading))
