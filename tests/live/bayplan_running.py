@@ -9,6 +9,7 @@ import sys
 from bayplan.kube_api import connect
 from bayplan.live.assembly import SchedulerSettings, ServerAddress
 from bayplan.live.running import RunningScheduler
+from bayplan.live.running_fleet import RunningFleetScheduler
 from bayplan.model.semantics import UPSTREAM
 from bayplan.reading import scheduler_config
 from bayplan.rules import profiles as profile
@@ -35,6 +36,23 @@ async def in_process(server, *, semantics=UPSTREAM, config=None, names=(NAME,), 
         except AssertionError as failure:
             failure.add_note(f"the scheduler knew of {knowledge(running)}")
             raise
+        finally:
+            running.stop()
+            await task
+
+
+@contextlib.asynccontextmanager
+async def fleet_in_process(server, *, names=(NAME,), url=None, **settings):
+    """Run a scheduler of bindings inside the block, in the event loop of the test."""
+    options = {"identity": "test", "election": None, "addresses": (), **settings}
+    async with connect.from_kubeconfig(server.kubeconfig(url=url)) as connection:
+        running = RunningFleetScheduler(connection, names, SchedulerSettings(**options))
+        task = asyncio.create_task(running.run())
+        begun = asyncio.create_task(running.scheduling.wait())
+        await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+        try:
+            yield running
         finally:
             running.stop()
             await task

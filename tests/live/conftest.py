@@ -8,13 +8,16 @@ import pytest
 from live import kube_binaries
 from live.admin import Admin, SyncAdmin
 from live.credentials import USERS, Credentials
+from live.fleet_user import FleetUser
 from live.karmada import load_karmada_crds
+from live.karmada_control_plane import ControlPlane
 from live.kube_server import KubeServer
 from live.proxy import Proxy
 from live.scripted_server import ScriptedServer
 from live.shipped import Shipped
 
-REAL = frozenset({"kube_server", "new_kube_server"})
+REAL = frozenset({"kube_server", "new_kube_server", "karmada"})
+OF_KARMADA = frozenset({"karmada"})
 NO_SERVER = "no real API server"
 MISSING = pytest.StashKey[str]()
 NUMBERS = itertools.count(1)
@@ -34,6 +37,9 @@ def pytest_collection_finish(session):
     try:
         for name in kube_binaries.PACKAGES:
             kube_binaries.find(name)
+        if any(OF_KARMADA & set(getattr(item, "fixturenames", ())) for item in session.items):
+            for name in kube_binaries.KARMADA_PACKAGES:
+                kube_binaries.find_karmada(name)
     except kube_binaries.UnavailableError as reason:
         session.config.stash[MISSING] = f"{NO_SERVER}: {reason}"
 
@@ -99,6 +105,26 @@ def karmada_crds(shared_kube_server):
 def karmada_server(karmada_crds, kube_server):
     """`kube_server` with Karmada's kinds, which stay for later tests of the worker; their objects are deleted."""
     return kube_server
+
+
+@pytest.fixture(scope="session")
+def shared_karmada(real_servers):
+    with ControlPlane() as control_plane:
+        yield control_plane
+
+
+@pytest.fixture
+def karmada(shared_karmada):
+    """A real Karmada control plane with two members, shared by the tests of a worker; what a test stops is restarted."""
+    yield shared_karmada
+    shared_karmada.recover()
+
+
+@pytest.fixture
+async def fleet(karmada, tmp_path):
+    """The control plane with a namespace of its own, and what tests do with it; see FleetUser."""
+    async with FleetUser.of(karmada, f"fleet-{next(NUMBERS)}") as user:
+        yield user
 
 
 @pytest.fixture

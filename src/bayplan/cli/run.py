@@ -10,9 +10,10 @@ import signal
 import socket
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from bayplan.cli import (
     commands,
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from bayplan.kube_api.connection import Connection
     from bayplan.live.assembly import ServerAddress
     from bayplan.live.event_loop import IterationTimer
+    from bayplan.live.process import SchedulerProcess
     from bayplan.live.running import RunningScheduler
+    from bayplan.live.running_fleet import RunningFleetScheduler
     from bayplan.webhook.running import WebhookSettings
 
 _SCHEDULER, _ELECTION, _SERVING = "Scheduler", "Leader election", "Metrics, health and explanations"
@@ -83,6 +86,13 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             heading=_SCHEDULER,
             help="Name pods of other namespaces in events, in answers of the webhook and of /explain. By default these "
             "say that a pod of another namespace is involved, because the owners of a pod can read them.",
+        ),
+        commands.Option(
+            "--fleet/--no-fleet",
+            default=None,
+            heading=_SCHEDULER,
+            help="Schedule the bindings of a Karmada control plane on its clusters, or pods on nodes. By default "
+            "bindings if the API server serves clusters.karmada.io, else pods.",
         ),
         commands.Option("--dry-run", is_flag=True, heading=_SCHEDULER, help="Log decisions, but write nothing."),
         commands.Option(
@@ -224,6 +234,7 @@ def run(
     *,
     scheduler_name: tuple[str, ...],
     name_other_namespaces: bool,
+    fleet: bool | None,
     dry_run: bool,
     kube_api_qps: float,
     kube_api_burst: int,
@@ -254,6 +265,7 @@ def run(
     from bayplan.live.assembly import Election, SchedulerSettings
     from bayplan.live.event_loop import IterationTimer
     from bayplan.live.running import RunningScheduler
+    from bayplan.live.running_fleet import RunningFleetScheduler
 
     level = logging.WARNING if console.verbosity < 0 else logging.DEBUG if console.verbosity else logging.INFO
     logs.to_standard_error(level, as_json=console.log_format == "json")
@@ -289,27 +301,69 @@ def run(
     webhook = webhook_options.settings(settings.semantics, guard.settings(), PeerNames(name_other_namespaces))
     audits = functools.partial(run_audit.opened, periodic_audit, cluster)
     loop_timer = IterationTimer()
-    begin = functools.partial(RunningScheduler, connection, profiles, settings)
-    loop_timer.run(lambda: _run(connection, begin, webhook, audits, loop_timer))
+    given = {
+        "--enforcement": settings.enforcement is not None,
+        "--webhook": webhook is not None,
+        "--audit": periodic_audit.audit,
+        "--explain-bind-address": settings.explain_address is not None,
+        "--reserve-after": settings.reserve_after > 0,
+    }
+    names, keys = list(profiles), decisions.label_keys()
+    choice = SchedulerChoice(
+        fleet,
+        functools.partial(RunningFleetScheduler, connection, names, settings, keys),
+        functools.partial(RunningScheduler, connection, profiles, settings),
+        [name for name, is_given in given.items() if is_given],
+    )
+    loop_timer.run(lambda: _run(connection, choice, webhook, audits, loop_timer))
     return commands.EXIT_YES
+
+
+class SchedulerChoice(msgspec.Struct, frozen=True):
+    """Whether bindings or pods are scheduled (`fleet` None: by discovery), and the given options for pods alone."""
+
+    fleet: bool | None
+    of_bindings: Callable[[], RunningFleetScheduler]
+    of_pods: Callable[[], RunningScheduler]
+    options_of_pods: list[str]
+
+    async def is_taken(self, connection: Connection) -> bool:
+        """Whether bindings are scheduled on this API server; a usage error if there are options for pods."""
+        from bayplan.watching import fleet_resources
+
+        taken = await fleet_resources.is_fleet(connection) if self.fleet is None else self.fleet
+        if taken and self.options_of_pods:
+            names = ", ".join(self.options_of_pods)
+            raise click.UsageError(f"not available for bindings of a Karmada control plane: {names}")
+        return taken
 
 
 async def _run(
     connection: Connection,
-    begin: Callable[[], RunningScheduler],
+    choice: SchedulerChoice,
     webhook: WebhookSettings | None,
     audits: Callable[[RunningScheduler], contextlib.AbstractAsyncContextManager[None]],
     loop_timer: IterationTimer,
 ) -> None:
     async with connection:
-        running = begin()
-        loop_timer.on_iteration = running.observe_loop_iteration
+        if await choice.is_taken(connection):
+            fleet = choice.of_bindings()
+            _follow(fleet, loop_timer)
+            await fleet.run()
+            return
+        running = choice.of_pods()
+        _follow(running, loop_timer)
         loop = asyncio.get_running_loop()
-        for stopping in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(stopping, running.stop)
         loop.add_signal_handler(signal.SIGUSR1, running.toggle_enforcement)
         async with run_webhook.opened(webhook, connection, running), audits(running):
             await running.run()
+
+
+def _follow(running: SchedulerProcess[Any], loop_timer: IterationTimer) -> None:
+    """Measure the loop of a scheduler, and stop it on a signal."""
+    loop_timer.on_iteration = running.observe_loop_iteration
+    for stopping in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(stopping, running.stop)
 
 
 def _addresses(*texts: str) -> tuple[ServerAddress, ...]:

@@ -6,7 +6,7 @@ Mirrors v1.18.2: `resourceBindingEventFilter` and `doScheduleBinding` in pkg/sch
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from datetime import datetime
 
 import msgspec
@@ -37,10 +37,12 @@ DELETED, SUSPENDED, OTHER_SCHEDULER, DEPENDENCY, NO_PLACEMENT = (
 )
 
 
-def reason_to_skip(binding: ResourceBinding, *, handwritten: bool) -> str:
+def reason_to_skip(
+    binding: ResourceBinding, *, handwritten: bool, scheduler_names: Container[str] = (SCHEDULER_NAME,)
+) -> str:
     """Why the scheduler ignores the binding; empty if it does not. Karmada's labels are optional if `handwritten`."""
     spec, meta = binding.spec, binding.metadata
-    if (spec.scheduler_name or SCHEDULER_NAME) != SCHEDULER_NAME:
+    if (spec.scheduler_name or SCHEDULER_NAME) not in scheduler_names:
         return OTHER_SCHEDULER
     if spec.suspension is not None and spec.suspension.scheduling:
         return SUSPENDED

@@ -14,24 +14,29 @@ import msgspec
 
 from bayplan.model.workloads import WorkloadKey
 
-ANOTHER = "a pod of another namespace"
 _NAME = re.compile(r"(?<![\w./-])[a-z0-9](?:[-a-z0-9]*[a-z0-9])?/[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?(?![\w/])")
 
 
 class PeerNames(msgspec.Struct, frozen=True):
-    """`show_all`: pods of other namespaces are named too."""
+    """`show_all`: pods of other namespaces are named too. `noun` is what they are called."""
 
     show_all: bool = False
+    noun: str = "pod"
+
+    @property
+    def _another(self) -> str:
+        return f"a {self.noun} of another namespace"
 
     def name(self, key: str, reader: str) -> str:
         """The name of a pod as a reader in this namespace sees it."""
-        return key if self.show_all or key.partition("/")[0] == reader else ANOTHER
+        return key if self.show_all or key.partition("/")[0] == reader else self._another
 
     def listed(self, keys: Iterable[str], reader: str) -> str:
         """The names of several pods; those of other namespaces are counted, after the others."""
         names = [self.name(key, reader) for key in keys]
-        visible, n_hidden = [name for name in names if name != ANOTHER], names.count(ANOTHER)
-        hidden = ANOTHER if n_hidden == 1 else f"{n_hidden} pods of other namespaces"
+        another = self._another
+        visible, n_hidden = [name for name in names if name != another], names.count(another)
+        hidden = another if n_hidden == 1 else f"{n_hidden} {self.noun}s of other namespaces"
         return ", ".join([*visible, hidden] if n_hidden else visible)
 
     def in_text(self, text: str, reader: str, is_pod: Callable[[WorkloadKey], bool]) -> str:

@@ -46,6 +46,9 @@ class LabelKeys(msgspec.Struct, frozen=True):
     anti_affinity: tuple[str, ...] | None = None
 
 
+ANY_KEY = LabelKeys()
+
+
 class BindingContext(msgspec.Struct, frozen=True):
     """
     How bindings are mapped: the semantics, and the label keys that terms may select by.
@@ -55,7 +58,7 @@ class BindingContext(msgspec.Struct, frozen=True):
     """
 
     semantics: Semantics = UPSTREAM
-    keys: LabelKeys = LabelKeys()
+    keys: LabelKeys = ANY_KEY
     assumes_no_labels: bool = True
 
 

@@ -45,16 +45,27 @@ def place(workload: Workload, engine: FleetEngine, *, assumes: bool = True) -> B
     before = () if placed is None else placed.shares
     with group_failover.without_workload(workload, index):
         decision = schedule_binding.schedule(workload, engine)
-    # Without a cluster that fits, Karmada removes the previous result; after any other failure the result stays.
-    shares = decision.shares if decision.placed else () if decision.reason == NoClusterFit.reason else before
-    if shares != before or decision.placed:
-        _replace(workload, decision, shares, index)
+    shares = settle(workload, decision, index)
     if not decision.placed:
         message = "; ".join(decision.errors)
         return BindingPlacement(workload, False, shares, decision.observed, decision.reason, message)
     if assumes:
         _assume(workload, shares, dict(before), index)
     return BindingPlacement(workload, True, shares, decision.observed)
+
+
+def settle(workload: Workload, decision: FleetDecision, index: PlacementIndex) -> Shares:
+    """
+    Put a binding where a decision places it, and return where it is then.
+
+    Without a cluster that fits, Karmada removes the previous result; after any other failure the result stays.
+    """
+    record = index.records.get(workload.key)
+    before = () if record is None else record.shares
+    shares = decision.shares if decision.placed else () if decision.reason == NoClusterFit.reason else before
+    if shares != before or decision.placed:
+        _replace(workload, decision, shares, index)
+    return shares
 
 
 def place_again(workload: Workload, engine: FleetEngine) -> BindingPlacement:

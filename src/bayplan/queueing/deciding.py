@@ -61,10 +61,10 @@ def diagnose(workload: Workload, engine: Engine, nominated: Nominations) -> Diag
     index = engine.index
     with nominations.with_nominated_pods(nominated.competing_with(workload), index):
         verdicts = filtering.run(workload, engine)
-        return Diagnosis(fit_error.sentence(verdicts, index), _blockers(verdicts, workload, index))
+        return Diagnosis(fit_error.sentence(verdicts, index), blockers(verdicts, workload, index))
 
 
-def _blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, ...]:
+def blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, ...]:
     """Return pods that block the placement on nodes which a single rule rejects."""
     if verdicts.pre_filter_rejection is not None:
         return ()

@@ -15,10 +15,10 @@ class Evaluator(Protocol):
     """Answers from the index as it is now, and changes nothing."""
 
     def fits(self, workload: Workload, nominations: Nominations) -> bool:
-        """Whether a node is feasible for the pod, with room left for the nominated ones."""
+        """Whether the workload can be placed, with room left for the nominated ones."""
 
-    def verdicts(self, workload: Workload) -> Verdicts:
-        """The verdicts of all rules on the pod."""
+    def verdicts(self, workload: Workload) -> Verdicts | None:
+        """The verdicts of the rules whose rejection a change may lift; None if any change may help."""
 
     def pod_helped_by_preemption(
         self, equivalent: Mapping[WorkloadKey, Pending], nominations: Nominations

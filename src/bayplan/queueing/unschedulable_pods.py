@@ -50,9 +50,12 @@ class UnschedulableClass(Generic[Pending]):
     def sample(self) -> Pending:
         return next(iter(self.members.values()))
 
-    def record(self, verdicts: Verdicts, index: PlacementIndex) -> None:
+    def record(self, verdicts: Verdicts | None, index: PlacementIndex) -> None:
         """Remember which rules reject the pods, and where lifting that may make a node feasible."""
         self.outdated = False
+        if verdicts is None:
+            self._lifted_by = {}
+            return
         self._lifted_by = {change: [] for change in HINTED_BY_RULES}
         if verdicts.pre_filter_rejection is not None:
             rule, _ = verdicts.pre_filter_rejection
@@ -233,7 +236,8 @@ class UnschedulablePods(Generic[Pending]):
         """The pod of a class to activate: one that is schedulable, else one that preemption makes schedulable."""
         nominated = [(one.members[pod.key], node) for pod, node in self._nominations.all() if pod.key in one.members]
         if len(nominated) > MAX_NOMINATED_EVALUATIONS:
-            slots, feasible = self._index.slots.by_name, self._evaluator.verdicts(one.sample.workload).feasible
+            verdicts, slots = self._evaluator.verdicts(one.sample.workload), self._index.slots.by_name
+            feasible = np.zeros(0, np.bool_) if verdicts is None else verdicts.feasible
             nominated = [(pending, node) for pending, node in nominated if node in slots and feasible[slots[node]]]
         for pending in (one.sample, *(pending for pending, _ in nominated)):
             if self._evaluator.fits(pending.workload, self._nominations):

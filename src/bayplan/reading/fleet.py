@@ -17,7 +17,7 @@ from bayplan.controllers.desired_state import ObjectKey
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
-from bayplan.mapping.bindings import LabelKeys
+from bayplan.mapping.bindings import ANY_KEY, LabelKeys
 from bayplan.model.bindings import UNKNOWN_LABELS
 from bayplan.model.semantics import UPSTREAM, Semantics, for_fleets
 from bayplan.model.targets import FIELD_KEYS
@@ -30,7 +30,6 @@ from bayplan.reading.detected_bindings import DetectedBindings, counted, workloa
 from bayplan.wire.fleets import ResourceBinding
 from bayplan.wire.pods import Pod
 
-ANY_KEY = LabelKeys()
 NO_EVENTS = ClusterEvents()
 BINDINGS_PER_PROGRESS_REPORT = 500
 

@@ -127,9 +127,12 @@ class BindingSpec(WireObject):
 
 
 class BindingStatus(WireObject):
+    """`conditions` stay as written: those of other controllers are written back as they are."""
+
     scheduler_observing_affinity_name: str = ""
     last_scheduled_time: str | None = None
     scheduler_observed_generation: Int64 = 0
+    conditions: list[dict[str, Any]] | None = None
 
 
 class ResourceBinding(ApiObject):

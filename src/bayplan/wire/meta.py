@@ -31,6 +31,7 @@ class ObjectMeta(WireObject):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    generation: Int64 = 0
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[OwnerReference] | None = None

@@ -62,6 +62,19 @@ class Recorder:
             if not change.follows:
                 self._put_change(change)
 
+    def decided_fleet(self, workload: Workload, shares: Sequence[tuple[str, int]], message: str) -> None:
+        """Write a decision about a binding; the change that puts it on its clusters follows."""
+        self._n_decisions += 1
+        self._put(
+            {
+                "decision": self._n_decisions,
+                "at": self._wall().isoformat(),
+                "workload": workload,
+                "clusters": shares,
+                "message": message,
+            }
+        )
+
     def decided(self, workload: Workload, node: str, message: str, nominated: Sequence[tuple[Workload, str]]) -> None:
         """
         Write a decision; the change that adds its pod follows.

@@ -1,0 +1,122 @@
+"""The parts of the scheduler of bindings, built once: against an API server, or against a FleetWriter of a test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from bayplan.assigning.cluster_ranking import FleetEngine
+from bayplan.explaining.peer_names import PeerNames
+from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.kube_api.resources import Resource
+from bayplan.live.assembly import SchedulerSettings
+from bayplan.live.events import EventRecorder
+from bayplan.live.fleet_metrics import FleetMetrics
+from bayplan.live.fleet_scheduler import FleetContext, FleetScheduler
+from bayplan.live.fleet_writer import FleetWriter
+from bayplan.live.loop import InFlightBinds
+from bayplan.mapping.bindings import ANY_KEY, BindingContext, LabelKeys
+from bayplan.model.semantics import for_fleets
+from bayplan.model.workloads import Workload
+from bayplan.queueing.binding_evaluator import BindingEvaluator
+from bayplan.queueing.pending_pod import QueueStage
+from bayplan.queueing.scheduling_queue import SchedulingQueue
+from bayplan.rules import profiles
+from bayplan.watching.fleet_state import FleetState, PendingBinding
+from bayplan.writing.recordings import Recorder
+
+
+class FleetAssembly:
+    """Builds the parts. Bindings whose schedulerName is not in `names` are counted, and left to their scheduler."""
+
+    def __init__(
+        self,
+        writer: FleetWriter,
+        names: Sequence[str],
+        settings: SchedulerSettings,
+        *,
+        keys: LabelKeys = ANY_KEY,
+        clock: Callable[[], float],
+        wall: Callable[[], datetime],
+    ) -> None:
+        self.settings = settings
+        self.recorder: Recorder | None = None
+        self.metrics = FleetMetrics()
+        semantics = for_fleets(settings.semantics)
+        self.index = PlacementIndex(semantics, settings.seed, lost_targets_count=True)
+        self.engine = FleetEngine(self.index, profiles.fleet_rules())
+        evaluator = BindingEvaluator(self.engine)
+        activity = asyncio.Event()
+        queue: SchedulingQueue[PendingBinding] = SchedulingQueue(
+            self.index,
+            evaluator,
+            clock,
+            initial_backoff=settings.initial_backoff,
+            max_backoff=settings.max_backoff,
+            on_pending=activity.set,
+        )
+        context = BindingContext(settings.semantics, keys, assumes_no_labels=False)
+        self.state = FleetState(self.index, queue, context, names, self.metrics.count_incoming)
+        self.events = EventRecorder(
+            writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second
+        )
+        peer_names = PeerNames(settings.names_other_namespaces, "workload")
+        self.scheduler = FleetScheduler(
+            FleetContext(self.state, self.engine, writer, self.events, self.metrics, clock, wall, peer_names),
+            evaluator,
+            activity=activity,
+            binds_in_flight=InFlightBinds(on_free=activity.set),
+            on_decision=self._record_decision,
+            on_step=self._record_changes,
+        )
+        self._add_metrics()
+
+    def change_handler(self, resource: Resource) -> Callable[[], None]:
+        """Return what to call after an object of this resource has changed."""
+        del resource
+        return self.scheduler.changed
+
+    def recording_header(self) -> dict[str, Any]:
+        """Return the settings that a recording repeats."""
+        return {"semantics": self.index.semantics, "seed": self.settings.seed, "identity": self.settings.identity}
+
+    def _record_decision(self, workload: Workload, shares: Sequence[tuple[str, int]], message: str) -> None:
+        if self.recorder is not None:
+            self.recorder.changed()
+            self.recorder.decided_fleet(workload, shares, message)
+
+    def _record_changes(self) -> None:
+        if self.recorder is not None:
+            self.recorder.changed()
+
+    def _add_metrics(self) -> None:
+        state, events = self.state, self.events
+        self.metrics.count_dropped_events(lambda: events.dropped)
+        self.metrics.gauge(
+            "scheduler_pending_bindings",
+            "Number of pending bindings, by the queue that holds them.",
+            lambda: [((stage.value,), float(state.queue.sizes[stage])) for stage in QueueStage],
+            ("queue",),
+        )
+        self.metrics.gauge(
+            "bayplan_fleet_size",
+            "Number of clusters and bindings that are known.",
+            lambda: [
+                (("clusters",), float(len(state.index.slots))),
+                (("bindings",), float(len(state.bindings))),
+                (("assumed_bindings",), float(len(state.assumed))),
+            ],
+            ("type",),
+        )
+        self.metrics.gauge(
+            "bayplan_clusters_set_aside",
+            "Number of clusters on which nothing more is placed, because they cannot be read.",
+            lambda: [((), float(len(state.unreadable)))],
+        )
+        self.metrics.counter(
+            "bayplan_requeue_evaluations",
+            "Number of evaluations made to decide whether an unschedulable binding is requeued.",
+            lambda: [((), float(state.queue.n_evaluations))],
+        )

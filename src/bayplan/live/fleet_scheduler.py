@@ -1,0 +1,245 @@
+"""
+The scheduling loop for bindings: decide, count the result on its clusters, write it in the background, continue.
+
+Who is tried and what becomes of a failure is as in karmada-scheduler, with two differences: a binding that fits nowhere
+is not dropped, and it is tried again as soon as a change makes it fit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from bayplan.assigning import group_failover
+from bayplan.assigning.candidates import LabelsNotKnown, NoClusterFit
+from bayplan.assigning.cluster_ranking import FleetEngine
+from bayplan.errors import ClusterError
+from bayplan.explaining.peer_names import PeerNames
+from bayplan.live.binding_writer import BindingWriter, SupersededError
+from bayplan.live.cluster_writer import NotLeadingError, PodGoneError
+from bayplan.live.events import EventRecorder
+from bayplan.live.fleet_metrics import ERROR, RECONCILE, SCALE, SCHEDULED, FleetMetrics
+from bayplan.live.fleet_results import SCHEDULER_ERROR, SUCCEEDED, SUCCESS, UNSCHEDULABLE, ScheduleResult, Shares
+from bayplan.live.fleet_writer import QUOTA_EXCEEDED, FleetWriter, exceeds_quota, ref_of, template_ref
+from bayplan.live.loop import InFlightBinds, SchedulingLoop
+from bayplan.model.workloads import Workload
+from bayplan.placing import place_bindings
+from bayplan.queueing import deciding
+from bayplan.queueing.binding_evaluator import BindingEvaluator
+from bayplan.schedule_binding import FleetDecision
+from bayplan.watching import fleet_state
+from bayplan.watching.fleet_state import FleetState, PendingBinding
+from bayplan.wire.fleets import ResourceBinding
+
+INTERNAL_ERROR = "internal error of the scheduler; its log has the details"
+NO_PLACEMENT = "failed to get placement from {kind}({name})"
+log = logging.getLogger("bayplan.scheduler")
+
+OnDecision = Callable[[Workload, Shares, str], None]  # the binding, its clusters, and why it has none
+
+
+class FleetContext(msgspec.Struct, frozen=True):
+    """What the scheduler of bindings works with; `names` says how events name bindings of other namespaces."""
+
+    state: FleetState
+    engine: FleetEngine
+    writer: FleetWriter
+    events: EventRecorder
+    metrics: FleetMetrics
+    clock: Callable[[], float]
+    wall: Callable[[], datetime]
+    names: PeerNames
+
+
+class FleetScheduler(SchedulingLoop[PendingBinding]):
+    """Schedules the bindings that are due. `on_decision` is for recordings."""
+
+    def __init__(
+        self,
+        context: FleetContext,
+        evaluator: BindingEvaluator,
+        *,
+        activity: asyncio.Event,
+        binds_in_flight: InFlightBinds,
+        on_decision: OnDecision,
+        on_step: Callable[[], None],
+    ) -> None:
+        super().__init__(
+            context.state.queue,
+            context.metrics,
+            clock=context.clock,
+            activity=activity,
+            binds_in_flight=binds_in_flight,
+            on_step=on_step,
+        )
+        self._state, self._index = context.state, context.state.index
+        self._events, self._metrics, self._names = context.events, context.metrics, context.names
+        self._evaluator = evaluator
+        self._writer = BindingWriter(context.state, context.writer, context.wall)
+        self._on_decision = on_decision
+
+    # One binding
+
+    def _attempt(self, pending: PendingBinding) -> None:
+        state, key, began = self._state, pending.key, self._clock()
+        if key in state.writing:  # what is being written comes first
+            self._queue.requeue(pending)
+            return
+        written, pending.workload = state.bindings[key], state.workloads[key]
+        is_first = pending.attempts == 1 and not pending.must
+        if is_first and not fleet_state.needs_scheduling(written, state.terminating):
+            self._in_background(pending, self._observe(pending, state.begin_write(key, assumes=False)))
+            return
+        try:
+            result, decision = self._decide(pending.workload, written)
+        except Exception:
+            # A bug in Bayplan: it is reported as such, and the other bindings are still scheduled.
+            log.exception("internal error while deciding", extra={"binding": key})
+            result, decision = ScheduleResult(SCHEDULER_ERROR, INTERNAL_ERROR, is_retried=True), None
+        self._metrics.algorithm_seconds.observe(self._clock() - began)
+        self._on_decision(pending.workload, result.shares or (), "" if result.succeeded else result.message)
+        if decision is not None:
+            place_bindings.settle(pending.workload, decision, self._index)
+        self._report_terms(written, decision)
+        note = result.message if decision is None else self._with_blockers(pending.workload, decision, result)
+        if result.succeeded:
+            self._queue.assumed(pending)
+        elif not result.is_retried:
+            self._queue.add_unschedulable_if_not_present(pending)
+        base = state.begin_write(key, assumes=result.shares is not None)
+        self._in_background(pending, self._write(pending, base, result, note, began))
+
+    def _decide(self, workload: Workload, written: ResourceBinding) -> tuple[ScheduleResult, FleetDecision | None]:
+        """Decide about a binding; the index stays as it is."""
+        if written.spec.placement is None:
+            found = ref_of(written)
+            name = NO_PLACEMENT.format(kind=found.kind[:1].lower() + found.kind[1:], name=found)
+            return ScheduleResult(SCHEDULER_ERROR, name), None
+        decision = self._evaluator.decision(workload)
+        several = written.spec.placement.get("clusterAffinities") is not None
+        if decision.placed:
+            result = ScheduleResult(SUCCESS, SUCCEEDED, decision.shares, decision.observed if several else None)
+        elif decision.reason == NoClusterFit.reason:
+            result = ScheduleResult(decision.reason, decision.errors[0], ())
+        else:
+            reason = UNSCHEDULABLE if decision.reason == LabelsNotKnown.reason else decision.reason
+            result = ScheduleResult(reason, decision.errors[0])
+        return result, decision
+
+    def _report_terms(self, written: ResourceBinding, decision: FleetDecision | None) -> None:
+        """Record an event for each affinity term that failed, if there are several."""
+        if decision is None or not (written.spec.placement or {}).get("clusterAffinities"):
+            return
+        found, observed = ref_of(written), written.status.scheduler_observing_affinity_name
+        names = [term.get("affinityName") for term in (written.spec.placement or {})["clusterAffinities"]]
+        first = names.index(observed) if observed in names else 0
+        for number, error in enumerate(decision.errors, first):
+            text = f"failed to schedule {found.kind}({found}) with clusterAffiliates index({number}): {error}"
+            self._record(written, text, warning=True)
+
+    def _with_blockers(self, workload: Workload, decision: FleetDecision, result: ScheduleResult) -> str:
+        """The message of a failure, with the bindings that stand in the way."""
+        if result.succeeded or decision.verdicts is None:
+            return result.message
+        with group_failover.without_workload(workload, self._index):
+            blockers = deciding.blockers(decision.verdicts, workload, self._index)
+        listed = self._names.listed(blockers, workload.namespace)
+        return f"{result.message} Blocked by {listed}." if listed else result.message
+
+    # Writes
+
+    def _in_background(self, pending: PendingBinding, work: Coroutine[Any, Any, None]) -> None:
+        self._binds_in_flight.enter()
+        self._start_task(self._until_ended(pending, work))
+
+    async def _until_ended(self, pending: PendingBinding, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except (PodGoneError, NotLeadingError):
+            self._state.forget(pending.key)  # a report says so, or another replica decides
+            self._queue.done(pending)
+        except SupersededError as error:
+            self._metrics.write_failures.labels("superseded").inc()
+            log.info("decided in vain", extra={"binding": pending.key, "error": str(error)})
+            self._state.forget(pending.key)
+            self._queue.requeue(pending)  # unless the newer generation has been reported already
+        finally:
+            self._state.ended(pending.key)
+            self._binds_in_flight.leave()
+
+    async def _observe(self, pending: PendingBinding, written: ResourceBinding) -> None:
+        try:
+            await self._writer.observe(written)
+        except (PodGoneError, NotLeadingError):
+            raise
+        except ClusterError as error:
+            self._metrics.write_failures.labels("rejected").inc()
+            log.warning("generation not observed", extra={"binding": pending.key, "error": str(error)})
+            self._queue.requeue(pending)
+        else:
+            self._queue.done(pending)
+
+    async def _write(
+        self, pending: PendingBinding, written: ResourceBinding, result: ScheduleResult, note: str, began: float
+    ) -> None:
+        kind = SCALE if _is_scaled(written) else RECONCILE
+        try:
+            has_written = await self._writer.write(written, result)
+        except (PodGoneError, NotLeadingError):
+            raise
+        except ClusterError as error:
+            self._metrics.observe_attempt(ERROR, kind, self._clock() - began)
+            await self._report_rejection(pending, written, error)
+            return
+        self._metrics.observe_attempt(SCHEDULED if result.succeeded else ERROR, kind, self._clock() - began)
+        if result.succeeded:
+            if has_written:
+                self._record(written, _success_text(written, result.shares or ()), warning=False)
+            self._queue.done(pending)
+            return
+        pending.message = result.message
+        self._record(written, note, warning=True)
+        if result.is_retried:
+            self._state.on_failure(pending)
+
+    async def _report_rejection(self, pending: PendingBinding, written: ResourceBinding, error: ClusterError) -> None:
+        """Report that the API server does not accept a result, and try again later."""
+        self._metrics.write_failures.labels("rejected").inc()
+        log.warning("result not written", extra={"binding": pending.key, "error": str(error)})
+        self._state.forget(pending.key)
+        quota = exceeds_quota(error)
+        result = ScheduleResult(QUOTA_EXCEEDED if quota else SCHEDULER_ERROR, quota or str(error))
+        self._record(written, result.message, warning=True)
+        known = self._state.bindings.get(pending.key)
+        if known is not None and known.metadata.uid == written.metadata.uid:
+            try:
+                await self._writer.write(known, result)
+            except (PodGoneError, NotLeadingError):
+                raise
+            except ClusterError as failure:
+                log.warning("status not written", extra={"binding": pending.key, "error": str(failure)})
+        self._state.on_failure(pending)
+
+    def _record(self, written: ResourceBinding, text: str, *, warning: bool) -> None:
+        """Record an event about a binding, and about the resource that it propagates."""
+        reason = "ScheduleBindingFailed" if warning else "ScheduleBindingSucceed"
+        for subject in (ref_of(written), template_ref(written)):
+            if subject.name:
+                self._events.record(subject, reason, text, action="Scheduling", warning=warning)
+
+
+def _success_text(written: ResourceBinding, shares: Sequence[tuple[str, int]]) -> str:
+    """As karmada-scheduler words it, without the colon for cluster-scoped bindings."""
+    listed = ", ".join(f"{name}:{replicas}" for name, replicas in shares)
+    return f"{SUCCEEDED} Result{':' if written.metadata.namespace else ''} {{{listed}}}"
+
+
+def _is_scaled(written: ResourceBinding) -> bool:
+    """Whether the attempt was made because the number of replicas has changed."""
+    shares = written.spec.clusters or ()
+    return bool(shares) and sum(one.replicas for one in shares) != written.spec.replicas

@@ -1,0 +1,57 @@
+"""The scheduler process for bindings on the clusters of a Karmada control plane."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.resources import Resource
+from bayplan.live.assembly import SchedulerSettings
+from bayplan.live.fleet_assembly import FleetAssembly
+from bayplan.live.fleet_writer import ApiServerFleetWriter, DryRunFleetWriter
+from bayplan.live.process import SchedulerProcess
+from bayplan.mapping.bindings import ANY_KEY, LabelKeys
+from bayplan.watching import fleet_resources
+from bayplan.watching.fleet_state import FleetState
+from bayplan.watching.resources import WatchedResource
+
+
+class RunningFleetScheduler(SchedulerProcess[FleetAssembly]):
+    """One process that schedules bindings."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        names: Sequence[str],
+        settings: SchedulerSettings,
+        keys: LabelKeys = ANY_KEY,
+        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`keys` are the label keys that terms of workload affinity may select by."""
+        self._scheduler_names = names
+        self._keys = keys
+        super().__init__(connection, settings, names, wall)
+
+    @property
+    def state(self) -> FleetState:
+        """The known state of the fleet. Read it on the thread of the loop only."""
+        return self._parts.state
+
+    def _assemble(self) -> FleetAssembly:
+        dry_run = self._settings.dry_run
+        writer = DryRunFleetWriter() if dry_run else ApiServerFleetWriter(self._connection, self._may_write)
+        return FleetAssembly(
+            writer, self._scheduler_names, self._settings, keys=self._keys, clock=time.monotonic, wall=self._wall
+        )
+
+    def _watched(self) -> Iterable[WatchedResource]:
+        return fleet_resources.fleet_resources(self.state)
+
+    def _comes_last(self, resource: Resource) -> bool:
+        return resource in fleet_resources.BINDINGS
+
+    def _facts(self) -> dict[str, int]:
+        state = self.state
+        return {"clusters": len(state.index.slots), "bindings": len(state.bindings), "pending": len(state.queue)}
