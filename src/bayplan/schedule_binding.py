@@ -52,6 +52,11 @@ class FleetDecision(msgspec.Struct, frozen=True):
         return not self.reason
 
 
+def listed(shares: Sequence[tuple[str, int]]) -> str:
+    """Clusters with their replicas, as karmada-scheduler lists them in events."""
+    return ", ".join([f"{name}:{replicas}" for name, replicas in shares])
+
+
 class AffinityAttempt(msgspec.Struct, frozen=True):
     """The result for one affinity term: the verdicts, and the shares or the failure."""
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import datetime as dt
 
 from live.admin import Admin, ApiError, wait_for
-from live.karmada_control_plane import BINDINGS, CLUSTER_BINDINGS, CLUSTERS
+from live.karmada_control_plane import BINDINGS, CLUSTERS
 
 POLICIES = "policy.karmada.io/v1alpha1/propagationpolicies"
 CLUSTER_POLICIES = "policy.karmada.io/v1alpha1/clusterpropagationpolicies"
+WORKS = "work.karmada.io/v1alpha1/works"
 DEPLOYMENTS = "apps/v1/deployments"
 DIVIDED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
 DYNAMIC = {**DIVIDED, "weightPreference": {"dynamicWeight": "AvailableReplicas"}}
@@ -44,8 +46,8 @@ class FleetUser:
 
     async def create(self, content):
         """Create an object, in the namespace of this user if it has one, and delete it after the test."""
-        content["metadata"].setdefault("namespace", self.namespace)
-        made = await self.admin.create(content)
+        namespace = content["metadata"].get("namespace", self.namespace)
+        made = await self.admin.create(content, namespace=namespace)
         resource, _ = await self.admin._resource_of(content)
         self._created.append((resource, made["metadata"]["name"], made["metadata"].get("namespace")))
         return made
@@ -68,6 +70,26 @@ class FleetUser:
 
     async def scale(self, name, replicas):
         await self.admin.patch(DEPLOYMENTS, name, {"spec": {"replicas": replicas}}, self.namespace)
+
+    async def rebalance(self, *names):
+        """Request that Deployments are scheduled afresh; the request has to be a second younger than the last result."""
+        for name in names:
+            await wait_for(lambda name=name: self._was_scheduled_before_this_second(name))
+        workloads = [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": self.namespace, "name": name} for name in names
+        ]
+        return await self.create(
+            {
+                "apiVersion": "apps.karmada.io/v1alpha1",
+                "kind": "WorkloadRebalancer",
+                "metadata": {"name": f"{self.namespace}-{names[0]}"},
+                "spec": {"workloads": workloads},
+            }
+        )
+
+    async def _was_scheduled_before_this_second(self, name):
+        last = dt.datetime.fromisoformat((await self.binding(name))["status"]["lastScheduledTime"])
+        return dt.datetime.now(dt.UTC) - last >= dt.timedelta(seconds=1)
 
     async def add_cluster(self, name, *, cpu="100", labels=None, taints=(), **spec):
         """Register a cluster that nobody reports about, with a status written by hand."""
@@ -178,6 +200,11 @@ class FleetUser:
         return not await self.admin.items(BINDINGS, self.namespace)
 
     async def _cluster_is_gone(self, name):
+        """Nobody removes works from a cluster without an agent, so their finalizers are removed here."""
+        for work in await self.admin.items(WORKS, f"karmada-es-{name}"):
+            with contextlib.suppress(ApiError):
+                nothing = {"metadata": {"finalizers": None}}
+                await self.admin.patch(WORKS, work["metadata"]["name"], nothing, f"karmada-es-{name}")
         names = [one["metadata"]["name"] for one in await self.admin.items(CLUSTERS)]
         return name not in names
 
@@ -221,6 +248,3 @@ def scheduled(binding):
 
 def is_observed(binding):
     return binding["status"].get("schedulerObservedGeneration") == binding["metadata"]["generation"]
-
-
-__all__ = ["CLUSTER_BINDINGS"]

@@ -18,6 +18,7 @@ from bayplan.kube_api.tls import Trust
 from bayplan.live.assembly import SchedulerSettings
 from bayplan.live.metrics import DEPRECATED_NAMES
 from bayplan.live.running import RunningScheduler
+from bayplan.live.running_fleet import RunningFleetScheduler
 from bayplan.rules import profiles
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -39,8 +40,14 @@ async def families():
     counts = Counter(limit=1)
     endpoint, server = SimpleNamespace(shed=counts, refused=counts), SimpleNamespace(closed=counts)
     run_webhook.add_counters(running, SimpleNamespace(endpoint=endpoint, server=server))
-    text = running.metrics.text().decode()
-    return re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE), list(text_string_to_metric_families(text))
+    fleet = RunningFleetScheduler(Connection(access, ConnectOptions()), ["bayplan"], settings)
+    texts = [one.metrics.text().decode() for one in (running, fleet)]
+    lines = [re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE) for text in texts]
+    again = {line for line in lines[0] if line in lines[1]}  # what both have is served by each of them
+    of_fleet = [family for family in text_string_to_metric_families(texts[1])]
+    parsed = [family for family, line in zip(of_fleet, lines[1], strict=True) if line not in again]
+    own = [line for line in lines[1] if line not in again]
+    return [*lines[0], *own], [*text_string_to_metric_families(texts[0]), *parsed]
 
 
 def rows():

@@ -15,12 +15,17 @@ from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
 if TYPE_CHECKING:
+    from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.engine.engine import Engine
     from bayplan.writing.recordings import RecordedDecision, Recording
 
 
 class ReplayRow(msgspec.Struct, rename="camel"):
-    """One decision of the recording; `again` is the node that the repeated decision chooses."""
+    """
+    One decision of the recording; `again` is what the repeated decision chooses.
+
+    Of a binding, `pod` is its name and `node` are the clusters with their replicas.
+    """
 
     decision: int
     at: str
@@ -40,7 +45,7 @@ class ReplayRow(msgspec.Struct, rename="camel"):
     ),
     details=(
         "Every decision is repeated from the state that the recording holds for it. Exit code 0 if every decision "
-        "chooses the same node again, 1 if one does not."
+        "chooses the same node, or the same clusters, again, 1 if one does not."
     ),
     groups=(options.CONSOLE,),
     params=(
@@ -50,7 +55,7 @@ class ReplayRow(msgspec.Struct, rename="camel"):
         commands.Option(
             "--explain", type=click.IntRange(min=1), metavar="N", help="Explain the decision with this number."
         ),
-        commands.Option("--pod", metavar="NAMESPACE/NAME", help="Only decisions about this pod."),
+        commands.Option("--pod", metavar="NAMESPACE/NAME", help="Only decisions about this pod or binding."),
         options.output("table", "json", "yaml"),
         options.EXIT_ZERO,
     ),
@@ -92,7 +97,31 @@ def _engine(recording: Recording, name: str) -> Engine:
     return known[name]
 
 
+def _fleet_engine(recording: Recording) -> FleetEngine:
+    from bayplan.assigning.cluster_ranking import FleetEngine
+    from bayplan.rules import profiles
+
+    known: dict[int, FleetEngine] = click.get_current_context().meta.setdefault("bayplan.replay.fleet_engines", {})
+    if id(recording.index) not in known:
+        known[id(recording.index)] = FleetEngine(recording.index, profiles.fleet_rules())
+    return known[id(recording.index)]
+
+
 def _repeated(decision: RecordedDecision, recording: Recording) -> ReplayRow:
+    again = (_clusters_again if decision.workload.binding is not None else _node_again)(decision, recording)
+    node, message = decision.node, decision.message
+    return ReplayRow(decision.decision, decision.at, decision.workload.key, node, message, again)
+
+
+def _clusters_again(decision: RecordedDecision, recording: Recording) -> str:
+    from bayplan import schedule_binding
+    from bayplan.queueing.binding_evaluator import BindingEvaluator
+
+    found = BindingEvaluator(_fleet_engine(recording)).decision(decision.workload)
+    return schedule_binding.listed(found.shares)
+
+
+def _node_again(decision: RecordedDecision, recording: Recording) -> str:
     from bayplan.queueing import deciding
     from bayplan.queueing.nominations import Nominations
 
@@ -100,22 +129,23 @@ def _repeated(decision: RecordedDecision, recording: Recording) -> ReplayRow:
     for other, target in decision.nominated:
         nominated.nominate(other, target)
     choice = deciding.choose(workload, _engine(recording, workload.scheduler_name), nominated)
-    again = recording.index.slots.at(choice.slot).name if choice.slot >= 0 else ""
-    return ReplayRow(decision.decision, decision.at, workload.key, decision.node, decision.message, again)
+    return recording.index.slots.at(choice.slot).name if choice.slot >= 0 else ""
 
 
 def _explained(recording: Recording, number: int, output: str, file: str) -> str:
-    from bayplan.explaining.explanation import explain
+    from bayplan.explaining.explanation import explain, explain_binding
     from bayplan.queueing import nominations
     from bayplan.writing import explanations, versioned
 
     for decision in recording.decisions():
         if decision.decision == number:
-            engine = _engine(recording, decision.workload.scheduler_name)
             workload = decision.workload
-            others = [(other, target) for other, target in decision.nominated if other.key != workload.key]
-            with nominations.with_nominated_pods(others, recording.index):
-                found = explain(workload, engine)
+            if workload.binding is not None:
+                found = explain_binding(workload, _fleet_engine(recording))
+            else:
+                others = [(other, target) for other, target in decision.nominated if other.key != workload.key]
+                with nominations.with_nominated_pods(others, recording.index):
+                    found = explain(workload, _engine(recording, workload.scheduler_name))
             if output in ("json", "yaml"):
                 return versioned.written(explanations.document(found), output)
             return explanations.text(found)

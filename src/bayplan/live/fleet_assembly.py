@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from bayplan import schedule_binding
 from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
@@ -80,12 +81,13 @@ class FleetAssembly:
 
     def recording_header(self) -> dict[str, Any]:
         """Return the settings that a recording repeats."""
-        return {"semantics": self.index.semantics, "seed": self.settings.seed, "identity": self.settings.identity}
+        settings = {"semantics": self.index.semantics, "seed": self.settings.seed, "identity": self.settings.identity}
+        return {**settings, "fleet": True}
 
     def _record_decision(self, workload: Workload, shares: Sequence[tuple[str, int]], message: str) -> None:
         if self.recorder is not None:
             self.recorder.changed()
-            self.recorder.decided_fleet(workload, shares, message)
+            self.recorder.decided(workload, schedule_binding.listed(shares), message, ())
 
     def _record_changes(self) -> None:
         if self.recorder is not None:

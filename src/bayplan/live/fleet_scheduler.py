@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan import schedule_binding
 from bayplan.assigning import group_failover
 from bayplan.assigning.candidates import LabelsNotKnown, NoClusterFit
 from bayplan.assigning.cluster_ranking import FleetEngine
@@ -235,8 +236,8 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
 
 def _success_text(written: ResourceBinding, shares: Sequence[tuple[str, int]]) -> str:
     """As karmada-scheduler words it, without the colon for cluster-scoped bindings."""
-    listed = ", ".join(f"{name}:{replicas}" for name, replicas in shares)
-    return f"{SUCCEEDED} Result{':' if written.metadata.namespace else ''} {{{listed}}}"
+    colon = ":" if written.metadata.namespace else ""
+    return f"{SUCCEEDED} Result{colon} {{{schedule_binding.listed(shares)}}}"
 
 
 def _is_scaled(written: ResourceBinding) -> bool:

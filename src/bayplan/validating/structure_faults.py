@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -68,10 +69,16 @@ def convert(value: object, wire: Any, path: str = "") -> Any:
         raise InputError(faults(value, wire, path) or Fault(str(error), path=path)) from None
 
 
-def decode(text: bytes | msgspec.Raw, wire: Any, path: str = "") -> Any:
-    """JSON in its type; raises InputError with every difference, or with the reason why it is not JSON."""
+def decode(
+    text: bytes | msgspec.Raw, wire: Any, path: str = "", *, dec_hook: Callable[[type, Any], Any] | None = None
+) -> Any:
+    """
+    JSON in its type; raises InputError with every difference, or with the reason why it is not JSON.
+
+    `dec_hook` makes the values of types that JSON does not have.
+    """
     try:
-        return msgspec.json.decode(text, type=wire)
+        return msgspec.json.decode(text, type=wire, dec_hook=dec_hook)
     except msgspec.ValidationError as error:
         raise InputError(_json_faults(text, wire, path) or Fault(str(error), path=path)) from None
     except UNDECODABLE as error:

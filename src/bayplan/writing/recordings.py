@@ -15,6 +15,7 @@ import re
 import threading
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
+from fractions import Fraction
 from typing import IO, Any
 
 import msgspec
@@ -31,6 +32,7 @@ from bayplan.validating import structure_faults
 log = logging.getLogger("bayplan.recording")
 VERSION = "bayplan.io/recording/v1"
 _LONG_NUMBER = re.compile(rb"\d{19}")
+_AMOUNT = re.compile(r"-?\d{1,60}(/[1-9]\d{0,59})?")
 
 
 class Recorder:
@@ -62,22 +64,9 @@ class Recorder:
             if not change.follows:
                 self._put_change(change)
 
-    def decided_fleet(self, workload: Workload, shares: Sequence[tuple[str, int]], message: str) -> None:
-        """Write a decision about a binding; the change that puts it on its clusters follows."""
-        self._n_decisions += 1
-        self._put(
-            {
-                "decision": self._n_decisions,
-                "at": self._wall().isoformat(),
-                "workload": workload,
-                "clusters": shares,
-                "message": message,
-            }
-        )
-
     def decided(self, workload: Workload, node: str, message: str, nominated: Sequence[tuple[Workload, str]]) -> None:
         """
-        Write a decision; the change that adds its pod follows.
+        Write a decision; the change that adds its pod follows. A binding is on several clusters, listed in `node`.
 
         `nominated` are the nominated pods that it left room for, and the pod itself if it is nominated.
         """
@@ -134,7 +123,7 @@ class Recorder:
         line: dict[str, Any] | None = {}
         try:
             while (line := self._lines.get()) is not None:
-                self._file.write(msgspec.json.encode(line) + b"\n")
+                self._file.write(msgspec.json.encode(line, enc_hook=_written) + b"\n")
                 if self._lines.empty():
                     self._file.flush()
             self._file.close()
@@ -144,6 +133,19 @@ class Recorder:
                 self._file.close()
             while line is not None:  # discard the rest
                 line = self._lines.get()
+
+
+def _written(value: object) -> str:
+    """An exact amount of a cluster as text."""
+    if isinstance(value, Fraction):
+        return str(value)
+    raise NotImplementedError(f"values of {type(value).__name__} are not recorded")
+
+
+def _read(expected: type, text: object) -> Fraction:
+    if expected is Fraction and isinstance(text, str) and _AMOUNT.fullmatch(text):
+        return Fraction(text)
+    raise ValueError(f"expected an amount such as 3 or 1/2, got {str(text)[:40]!r}")
 
 
 _STORAGE_TYPES: dict[str, Any] = {
@@ -200,13 +202,17 @@ _CHANGES: dict[str, Any] = {
 
 
 class RecordingHeader(msgspec.Struct, rename="camel"):
-    """The settings of the scheduler; `scheduler` is its KubeSchedulerConfiguration, if it had one."""
+    """
+    The settings of the scheduler; `scheduler` is its KubeSchedulerConfiguration, if it had one. `fleet`: it scheduled
+    bindings on clusters.
+    """
 
     recording: str = ""
     semantics: Semantics = Semantics()
     seed: str = ""
     identity: str = ""
     scheduler: dict[str, Any] | None = None
+    fleet: bool = False
 
 
 class RecordedDecision(msgspec.Struct, rename="camel"):
@@ -257,7 +263,7 @@ class Recording:
                 self._apply(line, keys)
 
     def _empty_index(self) -> PlacementIndex:
-        return PlacementIndex(self.header.semantics, self.header.seed)
+        return PlacementIndex(self.header.semantics, self.header.seed, lost_targets_count=self.header.fleet)
 
     def _lines(self) -> Iterator[bytes]:
         for line in self._file:
@@ -303,7 +309,7 @@ class Recording:
 
     def _decoded(self, text: bytes | msgspec.Raw, kind: Any, path: str = "") -> Any:
         try:
-            decoded = structure_faults.decode(text, kind, path)
+            decoded = structure_faults.decode(text, kind, path, dec_hook=_read)
             # The types of the model do not say that arrays hold 64 bits: others make it from wire types, which do.
             plain = structure_faults.decode(text, Any, path) if _LONG_NUMBER.search(text) else None
         except InputError as error:
