@@ -44,7 +44,7 @@ async def families():
     texts = [one.metrics.text().decode() for one in (running, fleet)]
     lines = [re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE) for text in texts]
     again = {line for line in lines[0] if line in lines[1]}  # what both have is served by each of them
-    of_fleet = [family for family in text_string_to_metric_families(texts[1])]
+    of_fleet = list(text_string_to_metric_families(texts[1]))
     parsed = [family for family, line in zip(of_fleet, lines[1], strict=True) if line not in again]
     own = [line for line in lines[1] if line not in again]
     return [*lines[0], *own], [*text_string_to_metric_families(texts[0]), *parsed]

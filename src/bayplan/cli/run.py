@@ -56,7 +56,8 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
     ),
     details=(
         "Schedules the pods whose spec.schedulerName is one of --scheduler-name. Other pods are left to their own "
-        "scheduler and only counted, so it can run beside kube-scheduler. With --leader-elect, one of several replicas "
+        "scheduler and only counted, so it can run beside kube-scheduler. On a Karmada control plane it schedules "
+        "bindings on clusters in the same way, beside karmada-scheduler. With --leader-elect, one of several replicas "
         "schedules, and the others watch the cluster to take over at once. It keeps no state outside the API server. "
         "SIGTERM stops it gracefully. Exit code 0 when stopped, 3 if the API server denies access or leadership is "
         "lost."
