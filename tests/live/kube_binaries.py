@@ -68,7 +68,8 @@ def built():
 def end_to_end():
     """Return the folder of Kubernetes' end-to-end tests and KWOK in the build cache, built once like the servers."""
     return _built(E2E_MODULE, E2E_PACKAGES, _key(E2E_MODULE))
-}
+
+
 def find_karmada(name):
     """Return the path of one of Karmada's servers, always one built here: an installed one may be of any version."""
     return _built(KARMADA_MODULE, KARMADA_PACKAGES, _key(KARMADA_MODULE)) / name
