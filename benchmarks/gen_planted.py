@@ -4,9 +4,9 @@ Generate groups of pods for which a plan exists, that placing them one by one se
 usage: gen_planted.py FAMILY SEED   prints one problem: nodes, pending pods, and the planted plan
        gen_planted.py list          prints the families
 
-A problem is made from its plan: pods are put on nodes such that all rules hold, and each node then gets the room that its
-pods take, and little more. 10 to 200 pods on 5 to 100 nodes in racks and zones. The same family and seed always give the
-same problem. `violations` says, by plain loops, which rules a plan breaks.
+A problem is made from its plan: pods are put on nodes such that all rules hold, and each node then gets the room that
+its pods take, and little more. 10 to 200 pods on 5 to 100 nodes in racks and zones. The same family and seed always
+give the same problem. `violations` says, by plain loops, which rules a plan breaks.
 """
 
 import json
