@@ -433,3 +433,22 @@ def test_what_is_changed_while_it_is_being_deleted_is_not_judged(gate, live, cha
     result = gate(state, [change])
     assert f"note: not judged: the pods of {named}: it is being deleted, and the change with it" in result.stderr
     assert gate(state, [change], "--strict").exit_code == 1
+
+
+@pytest.mark.parametrize("kind, exit_code", [("ReplicaSet", 0), ("StatefulSet", 1), ("DaemonSet", 1)])
+def test_a_pod_that_will_come_back_makes_no_room(gate, kind, exit_code):
+    """A ReplicaSet has created another pod long before; the others wait until the one that is deleted is gone."""
+    owner = controller(kind, replicas=1, cpu="3")
+    deleted = pod_of(owner, "web-0", "n2", **DELETED)
+    full = [bare("n1", "4", {"phase": "Running"}, {"uid": "n1"}, nodeName="n1")]
+    assert gate([NAMESPACE, *full, deleted], [bare("new", "4")]).exit_code == exit_code
+
+
+def test_a_running_pod_that_the_change_preempts_for_good_is_a_no(gate):
+    gold = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gold"}, "value": 1000}
+    owner = controller("ReplicaSet", replicas=2, cpu="4")
+    full = [owner, *(pod_of(owner, f"web-{number}", f"n{number}") for number in (1, 2))]
+    result = gate([NAMESPACE, gold, *full], [bare("vip", "4", priorityClassName="gold")])
+    assert "vip    n" in result.stdout
+    assert (result.exit_code, "preempted from n" in result.stdout) == (1, True)
+    assert gate([NAMESPACE, gold, *full, node("n3")], [bare("vip", "4", priorityClassName="gold")]).exit_code == 0

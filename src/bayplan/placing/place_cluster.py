@@ -181,8 +181,7 @@ def _let_leave(deleted: Iterable[WorkloadKey], cluster: ClusterToPlace, schedule
         return
     rolled_out = {f"{one.key.namespace}/{name}" for one in cluster.rollouts for name in one.pods}
     for key in deleted:
-        node = cluster.index.records[key].shares[0][0]
-        if key not in rolled_out and not leaving.is_unreachable(node, cluster.index):
+        if key not in rolled_out and leaving.makes_room(cluster.index.records[key], cluster.index):
             scheduler.remove(key)
     scheduler.schedule()
 
