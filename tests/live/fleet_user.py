@@ -140,10 +140,13 @@ class FleetUser:
         """Wait until the binding is where it should be and the scheduler has observed it; return it."""
 
         async def placed():
-            if await self.shares(name, kind) != expected:
+            try:
+                found = await self.binding(name, kind)
+            except ApiError:
                 return None
-            found = await self.binding(name, kind)
-            return found if is_observed(found) and scheduled(found)["status"] == "True" else None
+            condition = scheduled(found)
+            is_done = shares_of(found) == expected and is_observed(found)
+            return found if is_done and condition and condition["status"] == "True" else None
 
         try:
             return await wait_for(placed, PATIENCE)
@@ -231,7 +234,7 @@ def deployment(name, replicas, *, cpu="100m", labels=None):
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": own}, "spec": pod},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
         },
     }
 
@@ -247,4 +250,4 @@ def scheduled(binding):
 
 
 def is_observed(binding):
-    return binding["status"].get("schedulerObservedGeneration") == binding["metadata"]["generation"]
+    return binding.get("status", {}).get("schedulerObservedGeneration") == binding["metadata"]["generation"]

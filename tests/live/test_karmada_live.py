@@ -257,7 +257,7 @@ async def _is(fleet, name, expected):
 
 async def _is_fully_applied(fleet, name):
     """Another controller's condition stands beside that of the scheduler."""
-    conditions = (await fleet.binding(name))["status"]["conditions"]
+    conditions = (await fleet.binding(name)).get("status", {}).get("conditions", ())
     return {one["type"]: one["status"] for one in conditions} == {"Scheduled": "True", "FullyApplied": "True"}
 
 

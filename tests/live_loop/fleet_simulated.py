@@ -10,11 +10,14 @@ from bayplan.live.assembly import SchedulerSettings
 from bayplan.live.cluster_writer import ObjectRef, PodGoneError, RejectedError, UnknownOutcomeError
 from bayplan.live.fleet_assembly import FleetAssembly
 from bayplan.model.workloads import WorkloadKey
+from bayplan.watching.fleet_templates import TemplateKind
 from bayplan.wire.fleets import Cluster, ResourceBinding
+from bayplan.wire.meta import ApiObject, ObjectMeta
 from live import fleets
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 NAME = "bayplan"
+DEPLOYMENT = TemplateKind("apps/v1", "Deployment")
 
 
 class FleetServer:
@@ -130,6 +133,16 @@ class FleetSimulation:
         )
         self.server.put(content | ({"status": status} if status else {}))
         self.report()
+
+    def policy(self, name, text):
+        """Report a policy with this annotation; None for one without."""
+        annotations = {} if text is None else {"bayplan.io/placement": text}
+        self.state.put_policy(ApiObject(metadata=ObjectMeta(name=name, namespace="shop", annotations=annotations)))
+
+    def template(self, name, labels, annotations=None):
+        """Report the metadata of the Deployment of a binding."""
+        meta = ObjectMeta(name=name, namespace="shop", labels=labels, annotations=annotations)
+        self.state.put_template(DEPLOYMENT, ApiObject(metadata=meta))
 
     def change(self, name, patch):
         """Change a binding as another controller does. The change is not reported yet."""

@@ -53,8 +53,10 @@ class BindingWriter:
         """
         answer = written
         if result.shares is not None:
-            shares = result.shares
-            answer = await self._patched(written, lambda now: fleet_results.object_patch(now, shares), status=False)
+            shares, placement = result.shares, result.placement
+            answer = await self._patched(
+                written, lambda now: fleet_results.object_patch(now, shares, placement), status=False
+            )
             if answer is not written:
                 self._state.wrote_result(answer)
         generation = answer.metadata.generation

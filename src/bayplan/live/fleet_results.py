@@ -31,14 +31,15 @@ class ScheduleResult(msgspec.Struct, frozen=True):
     """
     The result of one attempt, as it is written.
 
-    `shares` are the clusters to write, None to leave them as they are; `affinity` is the name of the affinity term that
-    succeeded, None for a placement without several. `reason` and `message` are those of the condition. `is_retried`:
-    the failure may pass without a change of the fleet.
+    `shares` are the clusters to write, None to leave them as they are, and `placement` is the JSON of what they are the
+    result of. `affinity` is the name of the affinity term that succeeded, None for a placement without several.
+    `reason` and `message` are those of the condition. `is_retried`: the failure may pass without a change of the fleet.
     """
 
     reason: str
     message: str
     shares: Shares | None = None
+    placement: str = "{}"
     affinity: str | None = None
     is_retried: bool = False
 
@@ -47,10 +48,9 @@ class ScheduleResult(msgspec.Struct, frozen=True):
         return self.reason == SUCCESS
 
 
-def object_patch(written: ResourceBinding, shares: Shares) -> dict[str, Any]:
-    """The clusters and the placement that they are the result of; empty if the binding has them already."""
+def object_patch(written: ResourceBinding, shares: Shares, placement: str) -> dict[str, Any]:
+    """The clusters and the placement (JSON) that they are the result of; empty if the binding has them already."""
     patch: dict[str, Any] = {}
-    placement = msgspec.json.encode(written.spec.placement or {}).decode()
     if not _is_applied(written, placement):
         patch["metadata"] = {"annotations": {APPLIED_PLACEMENT: placement}}
     if set(bindings.shares_of(written)) != set(shares):  # another order has no meaning, and would be a new generation

@@ -33,7 +33,6 @@ from bayplan.placing import place_bindings
 from bayplan.queueing import deciding
 from bayplan.queueing.binding_evaluator import BindingEvaluator
 from bayplan.schedule_binding import FleetDecision
-from bayplan.watching import fleet_state
 from bayplan.watching.fleet_state import FleetState, PendingBinding
 from bayplan.wire.fleets import ResourceBinding
 
@@ -93,7 +92,7 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
             return
         written, pending.workload = state.bindings[key], state.workloads[key]
         is_first = pending.attempts == 1 and not pending.must
-        if is_first and not fleet_state.needs_scheduling(written, state.terminating):
+        if is_first and not state.needs_scheduling(key):
             self._in_background(pending, self._observe(pending, state.begin_write(key, assumes=False)))
             return
         try:
@@ -123,14 +122,16 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
             return ScheduleResult(SCHEDULER_ERROR, name), None
         decision = self._evaluator.decision(workload)
         several = written.spec.placement.get("clusterAffinities") is not None
-        if decision.placed:
-            result = ScheduleResult(SUCCESS, SUCCEEDED, decision.shares, decision.observed if several else None)
-        elif decision.reason == NoClusterFit.reason:
-            result = ScheduleResult(decision.reason, decision.errors[0], ())
-        else:
+        if not decision.placed and decision.reason != NoClusterFit.reason:
             reason = UNSCHEDULABLE if decision.reason == LabelsNotKnown.reason else decision.reason
-            result = ScheduleResult(reason, decision.errors[0])
-        return result, decision
+            return ScheduleResult(reason, decision.errors[0]), decision
+        # With what the annotation of the policy adds, so that a change of it is noticed.
+        applied = self._state.templates.with_policy(written).spec.placement
+        placement = msgspec.json.encode(applied).decode()
+        if decision.placed:
+            affinity = decision.observed if several else None
+            return ScheduleResult(SUCCESS, SUCCEEDED, decision.shares, placement, affinity), decision
+        return ScheduleResult(decision.reason, decision.errors[0], (), placement), decision
 
     def _report_terms(self, written: ResourceBinding, decision: FleetDecision | None) -> None:
         """Record an event for each affinity term that failed, if there are several."""

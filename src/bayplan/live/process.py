@@ -117,6 +117,9 @@ class SchedulerProcess(Generic[Parts]):
     def _before_sync(self) -> None:
         """What is to be done before the first list."""
 
+    async def _sync_further(self, background_tasks: BackgroundTasks) -> None:
+        """Watch what only the objects listed so far tell of."""
+
     def _after_sync(self, background_tasks: BackgroundTasks) -> None:
         """Start what runs whether this replica leads or not."""
 
@@ -201,6 +204,7 @@ class SchedulerProcess(Generic[Parts]):
                 for reflector in batch:
                     background_tasks.start(reflector.run())
                 await asyncio.gather(*(reflector.synced.wait() for reflector in batch))
+            await self._sync_further(background_tasks)
         background_tasks.start(event_loop.collect_periodically())
         self._after_sync(background_tasks)
         self.synced = True

@@ -14,8 +14,10 @@ from bayplan.live.fleet_writer import ApiServerFleetWriter, DryRunFleetWriter
 from bayplan.live.process import SchedulerProcess
 from bayplan.mapping.bindings import ANY_KEY, LabelKeys
 from bayplan.watching import fleet_resources
+from bayplan.watching.background_tasks import BackgroundTasks
 from bayplan.watching.fleet_state import FleetState
 from bayplan.watching.resources import WatchedResource
+from bayplan.watching.template_watches import TemplateWatches
 
 
 class RunningFleetScheduler(SchedulerProcess[FleetAssembly]):
@@ -33,6 +35,7 @@ class RunningFleetScheduler(SchedulerProcess[FleetAssembly]):
         self._scheduler_names = names
         self._keys = keys
         super().__init__(connection, settings, names, wall)
+        self._templates = TemplateWatches(connection, self.state, self._parts.scheduler.changed)
 
     @property
     def state(self) -> FleetState:
@@ -48,6 +51,12 @@ class RunningFleetScheduler(SchedulerProcess[FleetAssembly]):
 
     def _watched(self) -> Iterable[WatchedResource]:
         return fleet_resources.fleet_resources(self.state)
+
+    async def _sync_further(self, background_tasks: BackgroundTasks) -> None:
+        await self._templates.sync(background_tasks)
+
+    def _after_sync(self, background_tasks: BackgroundTasks) -> None:
+        background_tasks.start(self._templates.run(background_tasks))
 
     def _comes_last(self, resource: Resource) -> bool:
         return resource in fleet_resources.BINDINGS

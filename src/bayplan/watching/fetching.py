@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from bayplan.kube_api import resources
+from bayplan.kube_api import decoding, resources
 from bayplan.kube_api.connection import JSON, Connection
 from bayplan.kube_api.decoding import DECODE_ERRORS
-from bayplan.kube_api.errors import ForbiddenError, GoneError, NotFoundError, WrongServerError
+from bayplan.kube_api.errors import ForbiddenError, GoneError, KubeError, NotFoundError, WrongServerError
 from bayplan.kube_api.listing import METADATA_LIST
 from bayplan.kube_api.resources import PODS, Resource
 from bayplan.reading.documents import Source
@@ -55,6 +55,9 @@ class _ApiResource(msgspec.Struct):
 
 class _ApiResourceList(msgspec.Struct):
     resources: list[_ApiResource] = []
+
+
+_api_resources = msgspec.json.Decoder(_ApiResourceList)
 
 
 class _WithMetadata(msgspec.Struct):
@@ -126,6 +129,22 @@ def object_lookup(connection: Connection) -> Iterator[Callable[[ApiKind, str, st
             yield get
         finally:
             runner.run(connection.__aexit__(None, None, None))
+
+
+class NotServedError(KubeError):
+    """The API server does not serve this kind."""
+
+
+async def served_resource(connection: Connection, api_version: str, kind: str) -> Resource:
+    """The resource of a kind as the server names it; NotServedError if it has none in this version."""
+    group, _, version = api_version.rpartition("/")
+    path = f"/apis/{api_version}" if group else f"/api/{api_version}"
+    answer = await connection.get(path)
+    served = decoding.decoded(_api_resources, answer, connection.tried("GET", path)).resources
+    found = next((one for one in served if one.kind == kind and "/" not in one.name), None)
+    if found is None:
+        raise NotServedError(f"{kind} is not served in {api_version}")
+    return Resource(group, version, found.name, namespaced=found.namespaced)
 
 
 class ClusterFetcher:
@@ -211,11 +230,10 @@ class ClusterFetcher:
 
     def _resource_of(self, name: _ResourceName, runner: asyncio.Runner) -> Resource | None:
         """Return the resource of a kind as the server names it."""
-        group, _, version = name.api_version.rpartition("/")
-        path = f"/apis/{name.api_version}" if group else f"/api/{name.api_version}"
-        served = msgspec.json.decode(runner.run(self._connection.get(path)), type=_ApiResourceList).resources
-        found = next((one for one in served if one.kind == name.kind and "/" not in one.name), None)
-        return None if found is None else Resource(group, version, found.name, namespaced=found.namespaced)
+        try:
+            return runner.run(served_resource(self._connection, name.api_version, name.kind))
+        except NotServedError:
+            return None
 
     def _is_fleet(self, runner: asyncio.Runner) -> bool:
         try:

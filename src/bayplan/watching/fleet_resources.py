@@ -7,6 +7,7 @@ import msgspec
 from bayplan.kube_api import decoding, resources
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import ForbiddenError
+from bayplan.kube_api.listing import Selection
 from bayplan.model.workloads import WorkloadKey
 from bayplan.watching.fleet_state import FleetState
 from bayplan.watching.resources import WatchedResource
@@ -15,6 +16,8 @@ from bayplan.wire.meta import ApiObject
 
 CLUSTERS = resources.of_kind("Cluster")
 BINDINGS = (resources.of_kind("ResourceBinding"), resources.of_kind("ClusterResourceBinding"))
+POLICIES = (resources.of_kind("PropagationPolicy"), resources.of_kind("ClusterPropagationPolicy"))
+METADATA = Selection(metadata_only=True)
 NAMESPACES = resources.of_kind("Namespace")
 
 
@@ -45,6 +48,16 @@ def fleet_resources(state: FleetState) -> tuple[WatchedResource, ...]:
             ApiObject,
             lambda written: state.index.set_namespace(written.metadata.name, written.metadata.labels or {}),
             lambda key, _uid: state.index.set_namespace(key.name, None),
+        ),
+        *(
+            WatchedResource(
+                resource,
+                ApiObject,
+                state.put_policy,
+                lambda key, _uid: state.drop_policy(key.namespace, key.name),
+                METADATA,
+            )
+            for resource in POLICIES
         ),
         WatchedResource(
             CLUSTERS,

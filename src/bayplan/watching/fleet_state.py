@@ -3,14 +3,14 @@ Applies watched objects of a Karmada control plane to the placement index and th
 
 What makes a binding due is karmada-scheduler's: a new generation, and a change of the labels or the generation of a
 cluster that its affinity selects. A binding counts on its clusters as it is reported; a result that this scheduler has
-not written yet, or whose report has not arrived, counts instead. What the result is and how it is written is not known
-here.
+not written yet, or whose report has not arrived, counts instead. A policy or a template matters by its annotation
+`bayplan.io/placement`, and a template by its labels. What the result is and how it is written is not known here.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 import msgspec
 
@@ -27,6 +27,8 @@ from bayplan.placing import place_bindings
 from bayplan.queueing.pending_pod import PendingWorkload
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.rules.cluster_affinity import NO_TIER, tier_by_target
+from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
+from bayplan.watching.fleet_templates import FleetTemplates, TemplateKind
 from bayplan.watching.setting_aside import mapped
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.meta import ApiObject
@@ -40,6 +42,7 @@ class Incoming(enum.Enum):
     ADDED = "BindingAdd"
     UPDATED = "BindingUpdate"
     FAILED = "ScheduleAttemptFailure"
+    POLICY_CHANGED = "PolicyChanged"
     CLUSTER_CHANGED = "ClusterChanged"
 
 
@@ -82,6 +85,7 @@ class FleetState:
         self.assumed: set[WorkloadKey] = set()
         self.terminating: set[str] = set()
         self.unreadable: set[str] = set()  # clusters on which nothing more is placed
+        self.templates = FleetTemplates()
         self._context = context
         self._names = names
         self._on_incoming = on_incoming
@@ -148,6 +152,47 @@ class FleetState:
                 if selects[group.tiers]:
                     yield key
 
+    # Policies and templates
+
+    def put_policy(self, policy: ApiObject) -> None:
+        meta = policy.metadata
+        text = (meta.annotations or {}).get(PLACEMENT_ANNOTATION)
+        self._read_again(self.templates.put_policy((meta.namespace, meta.name), text))
+
+    def drop_policy(self, namespace: str, name: str) -> None:
+        self._read_again(self.templates.put_policy((namespace, name), None))
+
+    def put_template(self, kind: TemplateKind, template: ApiObject) -> None:
+        self._read_again(self.templates.put_template(kind, template))
+
+    def drop_template(self, kind: TemplateKind, namespace: str, name: str) -> None:
+        self._read_again(self.templates.drop_template(kind, namespace, name))
+
+    def _read_again(self, keys: Iterable[WorkloadKey]) -> None:
+        """Apply a change of what bindings are read with: one that is pending, or whose rules differ, is due."""
+        for key in keys:
+            written, before = self.bindings[key], self.workloads[key]
+            workload = self.workloads[key] = self._read(written)
+            if key not in self.assumed:
+                self._count(key, workload, written)
+            if workload == before or not self.is_ours(written):
+                continue
+            differs = _rules_of(before) != _rules_of(workload)
+            if key in self.queue.pods or differs:
+                # What was not known before has not changed: a placed binding is not scheduled again for it.
+                was_known = model.UNKNOWN_LABELS not in before.labels
+                self._push(key, Incoming.POLICY_CHANGED, must=differs and was_known)
+
+    def needs_scheduling(self, key: WorkloadKey) -> bool:
+        """Whether a binding must be scheduled. One that cannot be read must, and is then refused for it."""
+        written = self.bindings[key]
+        try:
+            return written.spec.placement is None or binding_triggers.needs_scheduling(
+                self.templates.with_policy(written), self.terminating, self.templates.text_of(written)
+            )
+        except InputError:
+            return True
+
     # Bindings
 
     def is_ours(self, written: ResourceBinding) -> bool:
@@ -166,6 +211,7 @@ class FleetState:
         if before is not None and key in self._unreported and _is_older(written, before):
             return
         self._unreported.discard(key)
+        self.templates.note(key, before, written)
         workload = self._read(written)
         self.bindings[key], self.workloads[key] = written, workload
         generation = written.metadata.generation
@@ -190,6 +236,7 @@ class FleetState:
         known = self.bindings.get(key)
         if known is None or (uid and known.metadata.uid != uid):
             return
+        self.templates.note(key, known, None)
         del self.bindings[key], self.workloads[key]
         self._own.pop(key, None)
         for keys in (self.assumed, self._unreported, self._again):
@@ -205,7 +252,8 @@ class FleetState:
     def _read(self, written: ResourceBinding) -> Workload:
         """The binding as a workload; one that cannot be read counts where it is, and cannot be placed."""
         try:
-            return mapped(bindings.workload_of, written, None, self._context)
+            whole, template = self.templates.with_policy(written), self.templates.template_of(written)
+            return mapped(bindings.workload_of, whole, template, self._context)
         except InputError as error:
             return Workload(
                 namespace=written.metadata.namespace,
@@ -308,12 +356,9 @@ def key_of(written: ApiObject) -> WorkloadKey:
     return WorkloadKey(f"{written.metadata.namespace}/{written.metadata.name}")
 
 
-def needs_scheduling(written: ResourceBinding, terminating: Collection[str]) -> bool:
-    """Whether a binding must be scheduled; one whose times cannot be read must, and is then refused for them."""
-    try:
-        return written.spec.placement is None or binding_triggers.needs_scheduling(written, terminating)
-    except InputError:
-        return True
+def _rules_of(workload: Workload) -> tuple[object, ...]:
+    assert workload.binding is not None
+    return workload.needs, workload.unplaceable, workload.binding.placement
 
 
 def _is_older(one: ResourceBinding, other: ResourceBinding) -> bool:
