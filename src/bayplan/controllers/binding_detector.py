@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bayplan.controllers.resource_interpreter import ResourceTemplate
-from bayplan.mapping import bindings, selectors
+from bayplan.mapping import bindings, placements, selectors
 from bayplan.model.bindings import UNKNOWN_LABELS
 from bayplan.validating import placement_annotation
 from bayplan.wire import kinds
@@ -235,7 +235,9 @@ def _selected(template: ResourceTemplate, selector: ResourceSelector, namespace:
     if selector.label_selector is None:
         return _ALL
     by_labels = selectors.selector_of(selector.label_selector)
-    return _LABELS if by_labels is not None and by_labels.matches(meta.labels or {}) else _NO_MATCH
+    if by_labels is None or not placements.is_valid_selector(by_labels):
+        return _NO_MATCH
+    return _LABELS if by_labels.matches(meta.labels or {}) else _NO_MATCH
 
 
 def _groups(labels: Mapping[str, str], spec: PropagationSpec) -> WorkloadAffinityGroups | None:

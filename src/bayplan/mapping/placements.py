@@ -74,6 +74,8 @@ def cluster_affinity(written: Mapping[str, Any]) -> model.ClusterAffinity:
 
 def _is_valid(field: NodeRequirement) -> bool:
     """Whether a requirement on a field is valid; Karmada crashes on some that are not."""
+    if field.key != ZONE and names.label_key(field.key):
+        return False
     if field.operator in (EXISTS, DOES_NOT_EXIST):
         return not field.values or field.key == ZONE
     if field.operator in (IN, NOT_IN):
@@ -87,11 +89,18 @@ def _labels(written: Mapping[str, Any] | None) -> Selector | None:
         return None
     selector = selectors.selector_of(msgspec.convert(written, LabelSelector))
     assert selector is not None
+    return selector if is_valid_selector(selector) else None
+
+
+def is_valid_selector(selector: Selector) -> bool:
+    """Whether apimachinery can parse it: nothing checks the selectors of a policy when it is admitted."""
     for requirement in selector.requirements:
         listed = requirement.operator in (IN, NOT_IN)
         if requirement.operator not in KNOWN_OPERATORS or listed != bool(requirement.values):
-            return None
-    return selector
+            return False
+        if names.label_key(requirement.key) or any(map(names.label_value, requirement.values)):
+            return False
+    return True
 
 
 def _groups(written: Mapping[str, Any], semantics: Semantics) -> tuple[model.AffinityGroup, ...]:

@@ -1,8 +1,12 @@
 """Which clusters a ClusterAffinity selects. Knows nothing of tiers but their order."""
 
+import re
+
 from reference import selecting
 
 RULE = "ClusterAffinity"
+LABEL = re.compile("[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 REASON = "cluster(s) did not match the placement cluster affinity constraint"
 
 
@@ -40,7 +44,18 @@ def _labels_match(cluster, selector):
 
 def _sensible(requirement):
     known = requirement.get("operator") in ("In", "NotIn", "Exists", "DoesNotExist")
-    return known and selecting.makes_sense(requirement)
+    return known and selecting.makes_sense(requirement) and _parsable(requirement)
+
+
+def _parsable(requirement):
+    """Nothing checks the keys and values of a placement's selectors before they are parsed."""
+    prefix, _, name = (requirement.get("key") or "").rpartition("/")
+    values = requirement.get("values") or []
+    return (
+        bool(LABEL.fullmatch(name))
+        and (not prefix or bool(SUBDOMAIN.fullmatch(prefix)))
+        and all(not value or LABEL.fullmatch(value) for value in values)
+    )
 
 
 def _field_matches(cluster, requirement):
@@ -49,7 +64,7 @@ def _field_matches(cluster, requirement):
     # Upstream crashes on an invalid provider or region requirement; here it matches nothing.
     fields = {"provider": cluster.provider, "region": cluster.region}
     present = {key: value for key, value in fields.items() if value}
-    return selecting.makes_sense(requirement) and selecting.holds(requirement, present)
+    return selecting.makes_sense(requirement) and _parsable(requirement) and selecting.holds(requirement, present)
 
 
 def _zones_match(zones, operator, values):
