@@ -99,6 +99,38 @@ def test_running_replicas_are_already_in_the_report():
     )
 
 
+NEAR = {
+    "workloadAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {"matchLabels": {"app": "cache"}}}]
+    }
+}
+
+
+def labelled(written, **labels):
+    return bindings.workload_of(msgspec.convert(written, ResourceBinding), {"metadata": {"labels": labels}})
+
+
+def test_a_binding_whose_peer_is_placed_later_is_tried_again():
+    index = index_of([cluster("a"), cluster("b")])
+    near = {**ONE, **NEAR}
+    chain = {
+        "workloadAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {"matchLabels": {"app": "web"}}}]
+        }
+    }
+    pending = [
+        labelled(binding("first", 1, {**ONE, **chain}), app="first"),
+        labelled(binding("web", 1, near), app="web"),
+        labelled(binding("cache", 1, ONE), app="cache"),
+        labelled(binding("alone", 1, {**ONE, **chain, "clusterAffinity": {"clusterNames": ["b"]}}), app="alone"),
+    ]
+    found = {one.workload.binding.name: one for one in place_bindings.place_all(pending, FleetEngine(index, RULES))}
+    assert {name: one.shares for name, one in found.items()} == {
+        "cache": (("a", 1),), "web": (("a", 1),), "first": (("a", 1),), "alone": (),
+    }  # fmt: skip
+    assert "did not match workload affinity rules" in found["alone"].message
+
+
 def test_bindings_placed_in_one_run_are_peers():
     index = index_of([cluster("a"), cluster("b")])
     engine = FleetEngine(index, RULES)

@@ -2,10 +2,13 @@
 
 import copy
 import json
+import pathlib
+import re
 
 import pytest
+import yaml
 
-from bayplan.validating import placement_annotation
+from bayplan.validating import admission, placement_annotation
 from validating import objects
 
 PATH = "metadata.annotations[bayplan.io/placement]"
@@ -114,3 +117,34 @@ def test_merging_changes_neither_placement_nor_annotation(placement, text, whole
 def test_reading_an_invalid_annotation_raises():
     with pytest.raises(ValueError, match=r"bayplan.io/placement\]\.x: .*unknown field"):
         placement_annotation.read_annotation("x: 1")
+
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "annotations.md"
+EXAMPLES = [
+    yaml.safe_load(block)
+    for block in re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    if "kind: PropagationPolicy" in block
+]
+
+
+@pytest.mark.parametrize(
+    "example", EXAMPLES, ids=lambda one: one["metadata"]["annotations"]["bayplan.io/placement"][:40]
+)
+def test_the_examples_of_the_page_are_valid(example):
+    assert admission.validate(example) == []
+    text = example["metadata"]["annotations"]["bayplan.io/placement"]
+    assert placement_annotation.merge(example["spec"]["placement"], placement_annotation.read_annotation(text))
+
+
+def test_the_page_has_an_example_of_each_form():
+    texts = [one["metadata"]["annotations"]["bayplan.io/placement"] for one in EXAMPLES]
+    forms = [
+        "matchLabelKeys",
+        "affinityEnabled",
+        "preferredDuring",
+        "supplements:\n-",
+        "supplements:\n  ",
+        "mode: Inherited",
+        "preferredClusterAffinities",
+    ]
+    assert [form for form in forms if not any(form in text for text in texts)] == []

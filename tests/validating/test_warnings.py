@@ -54,6 +54,7 @@ TERMS = "clusterAffinities: [{affinityName: a}, {affinityName: b}]"
 AGGREGATED = "replicaScheduling: {replicaDivisionPreference: Aggregated}"
 STATIC = "replicaScheduling: {weightPreference: {staticWeightList: [{targetCluster: {}, weight: 1}]}}"
 DYNAMIC = "replicaScheduling: {weightPreference: {dynamicWeight: AvailableReplicas}}"
+DROPPED = warnings.DROPPED_OF_PLACEMENT
 BY_ZONE = "Karmada does not spread by zone: clusters only have to have one"
 
 
@@ -66,7 +67,7 @@ BY_ZONE = "Karmada does not spread by zone: clusters only have to have one"
     (f"{ANTI}, spreadConstraints: [{{maxGroups: 1}}]", []),  # neither field nor label means clusters
     (f"{ANTI}, {AGGREGATED}", []),  # takes as few clusters as it can
     (f"{ANTI}, {ONE}, {STATIC}", [GROUP, f".spreadConstraints: {warnings.STATIC}"]),
-    (OURS, [f".workloadAntiAffinity.{objects.REQUIRED}: {warnings.EVERY_CLUSTER}"]),
+    (OURS, [f".workloadAntiAffinity.{objects.REQUIRED}: {warnings.EVERY_CLUSTER}", f".workloadAntiAffinity: {DROPPED}"]),
     ("workloadAffinity: {affinity: {groupByLabelKey: app}}", []),
     # spread
     (ONE, []),
@@ -83,11 +84,18 @@ BY_ZONE = "Karmada does not spread by zone: clusters only have to have one"
     # groups
     (TERMS, [f".clusterAffinities: {warnings.NEVER_FALLS_THROUGH}"]),
     (f"{TERMS}, {AGGREGATED}", []),
-    (f"{TERMS}, affinityStrategy: {{mode: Inherited}}", []),
+    (f"{TERMS}, affinityStrategy: {{mode: Inherited}}", [f".affinityStrategy: {DROPPED}"]),
+    ("preferredClusterAffinities: [{affinityName: a, clusterNames: [x]}]", [f".preferredClusterAffinities: {DROPPED}"]),
+    ("clusterAffinity: {clusterNames: [x], supplements: [{clusterNames: [y]}]}", [f".clusterAffinity.supplements: {DROPPED}"]),
+    ("clusterAffinities: [{affinityName: a, clusterNames: [x], supplements: [{clusterNames: [y]}]}]", [f".clusterAffinities[0].supplements: {DROPPED}"]),
+    # selectors that nothing checks
+    ("clusterAffinity: {labelSelector: {matchLabels: {k: not a label}}}", [f".clusterAffinity.labelSelector: {warnings.UNPARSABLE}"]),
+    ("clusterAffinity: {labelSelector: {matchExpressions: [{key: k, operator: NotIn, values: [-x]}]}}", [f".clusterAffinity.labelSelector: {warnings.UNPARSABLE}"]),
+    ("clusterAffinity: {labelSelector: {matchLabels: {k: v}}}", []),
     ("clusterAffinities: [{affinityName: a}]", []),
     # terms
-    (f"workloadAffinity: {{{objects.REQUIRED}: [{{matchLabelKeys: [a]}}]}}", [f".workloadAffinity.{objects.REQUIRED}[0].labelSelector: {warnings.NO_WORKLOAD_SELECTOR}"]),
-    (f"workloadAffinity: {{{objects.REQUIRED}: [{{affinityEnabled: true}}]}}", []),
+    (f"workloadAffinity: {{{objects.REQUIRED}: [{{matchLabelKeys: [a]}}]}}", [f".workloadAffinity.{objects.REQUIRED}[0].labelSelector: {warnings.NO_WORKLOAD_SELECTOR}", f".workloadAffinity.{objects.REQUIRED}: {DROPPED}"]),
+    (f"workloadAffinity: {{{objects.REQUIRED}: [{{affinityEnabled: true}}]}}", [f".workloadAffinity.{objects.REQUIRED}: {DROPPED}"]),
 ])  # fmt: skip
 def test_placement_warnings(placement, warned):
     found = warnings.placement_warnings(objects.policy(f"{{{placement}}}"))

@@ -7,6 +7,7 @@ switch `spreadByEveryField` honors them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -33,9 +34,11 @@ def select_clusters(binding: Binding, candidates: Candidates, index: PlacementIn
         need = 1 if component_sets.counts_sets(binding, index.semantics) else binding.replicas
         need = need if binding.placement.division.counts_capacity else ANY_CAPACITY
         return _choose(binding, candidates, need, index)
-    for tier in candidates.by_tier:
+    tiers = candidates.by_tier
+    ordered = candidates if len(tiers) <= 1 else candidates.only(np.argsort(candidates.rows.tiers, kind="stable"))
+    for end in itertools.accumulate(map(len, tiers)):
         try:
-            chosen = _choose(binding, tier, ANY_CAPACITY, index)
+            chosen = _choose(binding, ordered.only(slice(end)), ANY_CAPACITY, index)
         except Unassignable:
             continue
         if len(chosen):

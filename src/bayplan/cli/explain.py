@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import difflib
 import functools
 import re
@@ -388,9 +389,10 @@ def explain_binding(
     known = {w.key: w for w in (*(r.workload for r in fleet.index.records.values()), *fleet.pending)}
     workload = _only([w for w in known.values() if is_included(w) and asked.matches_binding(w)], asked, known)
     queue = [one.key for one in fleet.pending]
-    if not alone and workload.key in queue:
-        for _ in place_bindings.place_all(fleet.pending[: queue.index(workload.key)], engine):
-            pass
+    place = queue.index(workload.key) if not alone and workload.key in queue else 0
+    collections.deque(place_bindings.place_all(fleet.pending[:place], engine), maxlen=0)
+    if not alone and workload.key in queue and place_bindings.may_find_a_peer(workload, engine):
+        collections.deque(place_bindings.place_all(fleet.pending[place + 1 :], engine), maxlen=0)
     current = ", ".join(f"{target}:{n}" if n else target for target, n in placed.get(workload.key, ()))
     explained = explanation.explain_binding(workload, engine)
     return ExplainedWorkload(msgspec.structs.replace(explained, fixes=fleet_fixes.find(workload, engine)), current)

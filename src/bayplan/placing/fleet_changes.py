@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from bayplan.assigning import unmet_spread
 from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
 from bayplan.controllers.desired_state import ObjectKey
 from bayplan.indexing.placement_index import PlacementIndex
@@ -22,6 +23,7 @@ class BindingChange(msgspec.Struct, frozen=True):
     One binding before and after.
 
     `tiers` are those of its clusters by name, of a placement with several tiers; `policy` is None if not known.
+    `unmet` says which spread constraints the result does not meet.
     """
 
     placement: BindingPlacement
@@ -29,6 +31,7 @@ class BindingChange(msgspec.Struct, frozen=True):
     policy: ObjectKey | None
     tiers: Mapping[str, int]
     of_change: bool = True
+    unmet: tuple[str, ...] = ()
 
     @property
     def is_unchanged(self) -> bool:
@@ -47,8 +50,16 @@ class Origins(msgspec.Struct, frozen=True):
         """The placement beside what was before it."""
         key = placement.workload.key
         of_change = self.change is None or key in self.change
+        binding = placement.workload.binding
+        assert binding is not None
+        names = [name for name, _ in placement.shares] if placement.placed else []
         return BindingChange(
-            placement, self.was.get(key, ()), self.policies.get(key), tiers_of(placement, index), of_change
+            placement,
+            self.was.get(key, ()),
+            self.policies.get(key),
+            tiers_of(placement, index),
+            of_change,
+            tuple(unmet_spread.unmet(binding.placement.spread, names, index)),
         )
 
     def unplaced(self, workload: Workload) -> BindingChange:

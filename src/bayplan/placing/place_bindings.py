@@ -33,9 +33,41 @@ class BindingPlacement(msgspec.Struct, frozen=True):
 
 
 def place_all(pending: Iterable[Workload], engine: FleetEngine, *, assumes: bool = True) -> Iterator[BindingPlacement]:
-    """Place the bindings in the order given. `assumes`: each one reduces the capacity that the next ones see."""
+    """
+    Place the bindings in the order given. `assumes`: each one reduces the capacity that the next ones see.
+
+    A binding that requires a peer which is placed after it is tried again at the end, until no further one is placed.
+    """
+    n_placed, waiting = 0, list[tuple[BindingPlacement, int]]()
     for workload in pending:
-        yield place(workload, engine, assumes=assumes)
+        placement = place(workload, engine, assumes=assumes)
+        n_placed += placement.placed
+        if not placement.placed and placement.reason == NoClusterFit.reason and _looks_for_peers(workload):
+            waiting.append((placement, n_placed))
+        else:
+            yield placement
+    while any(n_before < n_placed for _, n_before in waiting):
+        tried, waiting = waiting, []
+        for placement, n_before in tried:
+            if n_before < n_placed:
+                placement = place(placement.workload, engine, assumes=assumes)  # noqa: PLW2901 (the newer attempt)
+            n_placed += placement.placed
+            if placement.placed:
+                yield placement
+            else:
+                waiting.append((placement, n_placed))
+    yield from (placement for placement, _ in waiting)
+
+
+def may_find_a_peer(workload: Workload, engine: FleetEngine) -> bool:
+    """Whether no cluster fits the binding now, and another one that is placed may let it fit."""
+    return _looks_for_peers(workload) and schedule_binding.schedule(workload, engine).reason == NoClusterFit.reason
+
+
+def _looks_for_peers(workload: Workload) -> bool:
+    """Whether it is a new binding that requires affinity."""
+    assert workload.binding is not None
+    return not workload.binding.previous and bool(workload.needs.affinity.required)
 
 
 def place(workload: Workload, engine: FleetEngine, *, assumes: bool = True) -> BindingPlacement:

@@ -14,7 +14,8 @@ SKIPPED_FILE = "SkippedFile"
 _TABLE = {
     "DeprecatedLabel": (("deprecated since v", "node-role.kubernetes.io/control-plane"), "A node label is deprecated"),
     "NullLabelSelector": ((warnings.NO_SELECTOR,), "A term without a selector matches no pod"),
-    "DroppedField": ((warnings.DROPPED,), "An API server drops the field"),
+    "DroppedField": ((warnings.DROPPED, warnings.DROPPED_OF_PLACEMENT), "An API server drops the field"),
+    "UnparsableSelector": ((warnings.UNPARSABLE,), "A selector of a placement is invalid and matches nothing"),
     "InvalidPreferredValue": ((" is invalid, ",), "No label can have a value that a preferred term names"),
     "OnePodMeetsAllTerms": ((warnings.ONE_FOR_ALL,), "One pod has to meet all required affinity terms at once"),
     "NegativeNamespaceSelector": ((warnings.NEGATIVE_SELECTOR,), "The namespace selector matches every namespace"),

@@ -16,12 +16,14 @@ from bayplan.model import terms
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import AffinityTerms, resolve
-from bayplan.validating import admission, affinity, fields, names, placement_annotation, placements, tiers
+from bayplan.validating import admission, affinity, fields, names, placement_annotation, placements, selectors, tiers
 from bayplan.validating.fields import Field
 from bayplan.wire.pods import OWN_TERM_FIELDS
 
 NO_SELECTOR = "a null labelSelector results in matching no pod"
 DROPPED = "API servers drop this field; in a cluster it belongs into the annotation bayplan.io/affinity"
+DROPPED_OF_PLACEMENT = "API servers drop this field; in a fleet it belongs into the annotation bayplan.io/placement"
+UNPARSABLE = "Karmada does not check this selector when the policy is applied; it is invalid, so it matches nothing"
 DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -133,7 +135,31 @@ def placement_warnings(obj: dict[str, object]) -> list[str]:
         *_spread_warnings(placement),
         *_duplicated_warnings(sources),
         *_null_workload_selectors(sources),
+        *_dropped_fields(placement),
+        *_unparsable_selectors(Field("", obj)["spec"]),
     ]
+
+
+def _dropped_fields(placement: Field) -> Iterator[str]:
+    """Bayplan's own fields in the placement itself."""
+    near = placement[placements.WORKLOAD_AFFINITY]
+    own = [near[affinity.REQUIRED], near[affinity.PREFERRED], placement[placements.WORKLOAD_ANTI_AFFINITY]]
+    own += [placement[tiers.STRATEGY], placement[tiers.PREFERRED]]
+    own += [one[tiers.SUPPLEMENTS] for one in (placement[tiers.SINGLE], *placement[tiers.TERMS].items())]
+    yield from (f"{field.path}: {DROPPED_OF_PLACEMENT}" for field in own if field.present)
+
+
+def _unparsable_selectors(spec: Field) -> Iterator[str]:
+    """Selectors of clusters and of resources that a scheduler or detector cannot parse."""
+    placement, terms = spec["placement"], spec["placement"][tiers.TERMS].items()
+    holders = [placement[tiers.SINGLE], *terms, *spec["resourceSelectors"].items()]
+    holders += [tier for term in terms for tier in term[tiers.OVERFLOW].items()]
+    weights = placement["replicaScheduling"]["weightPreference"]["staticWeightList"].items()
+    holders += [weight["targetCluster"] for weight in weights]
+    for holder in holders:
+        selector = holder["labelSelector"]
+        if selectors.validate_selector(selector):
+            yield f"{selector.path}: {UNPARSABLE}"
 
 
 def _anti_affinity_warnings(sources: list[Field]) -> Iterator[str]:

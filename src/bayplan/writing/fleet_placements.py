@@ -54,7 +54,7 @@ def table(changes: Sequence[BindingChange], *, wide: bool = False) -> Table:
         middle = (str(workload.priority), str(binding.replicas)) if wide else ()
         names = (workload.namespace, tables.name_of(workload), *middle, _policy(change.policy), placement.group)
         shares = (shares_text(change.was), shares_text(placement.shares, change.tiers))
-        rows.append((*names, *shares, placement.message or "-"))
+        rows.append((*names, *shares, placement.message or "; ".join(change.unmet) or "-"))
     middle = ("PRIORITY", "REPLICAS") if wide else ()
     styles = ["" if change.placement.placed else _UNSCHEDULABLE_STYLE for change in changes]
     columns = ("NAMESPACE", "KIND/NAME", *middle, "POLICY", "AFFINITY", "WAS", "WILL BE", "MESSAGE")
@@ -112,6 +112,7 @@ def _item(change: BindingChange, explanation: dict[str, Any] | None) -> dict[str
         "priority": workload.priority,
         "reason": placement.reason,
         "message": placement.message,
+        "unmetSpreadConstraints": list(change.unmet),
     }
     return item if explanation is None else {**item, "explanation": explanation}
 
@@ -136,7 +137,8 @@ def scaled_table(steps: Sequence[ScaledStep]) -> Table:
         change, placement = step.change, step.change.placement
         workload = placement.workload
         shares = (shares_text(change.was), shares_text(placement.shares, change.tiers))
-        message = placement.message or (f"not more: {step.limit}" if step.limit else "-")
+        limit = f"not more: {step.limit}" if step.limit else ""
+        message = placement.message or "; ".join(filter(None, (limit, *change.unmet))) or "-"
         names = (workload.namespace, tables.name_of(workload), str(step.replicas))
         rows.append((*names, placement.group, *shares, message))
     styles = ["" if step.change.placement.placed else _UNSCHEDULABLE_STYLE for step in steps]

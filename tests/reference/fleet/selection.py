@@ -30,7 +30,7 @@ def select(attempt, candidates):
         return choose(attempt, candidates, needed(attempt))
     for tier in sorted({candidate.tier for candidate in candidates}):
         try:
-            chosen = choose(attempt, [each for each in candidates if each.tier == tier], ANY_CAPACITY)
+            chosen = choose(attempt, [each for each in candidates if each.tier <= tier], ANY_CAPACITY)
         except Failure:
             continue
         if chosen:
