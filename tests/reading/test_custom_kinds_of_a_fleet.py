@@ -210,3 +210,28 @@ def test_without_lua_the_extra_is_named(load, monkeypatch):
     found = fleet_of(load, *GAME, "{}", CUSTOMIZATION % ("games", "function GetReplicas(o) return 1 end"))
     (said,) = (note for note in found.notes if "not judged" in note)
     assert said.endswith("running Lua needs the extra `lua`: pip install bayplan[lua]")
+
+
+# What else is said of templates
+
+
+def test_two_templates_whose_bindings_have_one_name_are_not_both_placed(load):
+    other = OBJECT % ("apps.kruise.io/v1alpha1", "CloneSet", f"{{replicas: 5, template: {POD % 1}}}")
+    other += POLICY.replace("name: p,", "name: q,") % ("apps.kruise.io/v1alpha1", "CloneSet")
+    found = fleet_of(load, "example.com/v1", "CloneSet", "{}", other)
+    assert len(found.bindings) == found.n_not_judged == 1
+    (said,) = (note for note in found.notes if "not judged" in note)
+    assert said.startswith(
+        "not judged: CloneSet web/x of apps.kruise.io/v1alpha1: its binding has the name of the one for"
+    )
+
+
+@pytest.mark.parametrize("field, said", [
+    ("propagateDeps: true", "because no policy selects them, unless what is propagated depends on them: 1 ConfigMap"),
+    ("propagateDeps: false", "because no policy selects them: 1 ConfigMap"),
+    ("suspension: {dispatching: true}", "1 binding changes nothing on clusters yet: the policy suspends dispatching"),
+])  # fmt: skip
+def test_what_a_policy_does_beside_scheduling_is_said(field, said, load):
+    text = CLUSTER % "a" + POLICY % GAME + f"  {field}\n" + OBJECT % (*GAME, "{}")
+    found = fleet.fleet_of(load(text + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: web}}\n"))
+    assert any(said in note for note in found.notes)

@@ -30,6 +30,7 @@ from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
 
 Key = tuple[str, str]  # namespace and name of a binding
+REPLICAS_NOT_KNOWN = "replicas are not known, so it is not judged"
 _MAX_NAMES_SHOWN = 3
 
 
@@ -55,7 +56,7 @@ class DetectedBindings:
         self._created: list[Key] = []
         self._unclaimed: Counter[str] = Counter()
         self.unselected: list[str] = []
-        self.unread: list[str] = []
+        self.not_judged: list[str] = []
         self._whole: Counter[tuple[str, str]] = Counter()
         self._missing_groups: dict[Key, str] = {}
         for template in self._templates.values():
@@ -117,8 +118,17 @@ class DetectedBindings:
             yield f"not scheduled, because they {why}: {counted(n, 'binding', 'bindings')}"
         if self._unclaimed:
             listed = ", ".join(f"{n} {kind}" for kind, n in sorted(self._unclaimed.items()))
-            yield f"not propagated, because no policy selects them: {listed}"
-        yield from _unread_notes(self.unread)
+            follows = any(one.spec.propagate_deps for one in self._inputs.policies)
+            unless = ", unless what is propagated depends on them" if follows else ""
+            yield f"not propagated, because no policy selects them{unless}: {listed}"
+        held = {
+            _key_of(one) for one in self._inputs.policies if one.spec.suspension and one.spec.suspension.dispatching
+        }
+        n_held = sum(policy in held for policy in self.policies.values())
+        if n_held:
+            waiting = counted(n_held, "binding changes", "bindings change")
+            yield f"{waiting} nothing on clusters yet: the policy suspends dispatching"
+        yield from _first(self.not_judged)
         whole: dict[str, list[str]] = {}
         for (why, kind), n in sorted(self._whole.items()):
             if why:
@@ -185,9 +195,13 @@ class DetectedBindings:
             self.policies[key] = _key_of(policy)
             self._whole[template.whole, template.kind] += 1
             if template.unread and (present is None or self._is_changed(template)):
-                self.unread.append(f"{_named(template)}: {template.unread}")
+                self.not_judged.append(f"{REPLICAS_NOT_KNOWN}: {_named(template)}: {template.unread}")
         if present is not None and self.template_of(present) is template:
             self.bindings[key] = binding_detector.updated_binding(present, template, policy, self._priorities)
+        elif present is not None and policy is not None:
+            other = present.spec.resource
+            shared = f"its binding has the name of the one for {other.kind} of {other.api_version}"
+            self.not_judged.append(f"not judged: {_named(template)} of {template.api_version}: {shared}")
         elif present is None and policy is not None and not template.unread:
             self.bindings[key] = binding_detector.binding_for(template, policy, self._priorities)
             self._created.append(key)
@@ -308,12 +322,12 @@ def _named(template: ResourceTemplate) -> str:
     return f"{template.kind} {template.metadata.namespace}/{template.metadata.name}".replace(" /", " ")
 
 
-def _unread_notes(unread: list[str]) -> Iterator[str]:
-    """The first workloads whose replicas are not known, each with the reason, and how many more there are."""
-    yield from (f"replicas are not known, so it is not judged: {one}" for one in unread[:_MAX_NAMES_SHOWN])
-    n_more = len(unread) - _MAX_NAMES_SHOWN
+def _first(not_judged: list[str]) -> Iterator[str]:
+    """The first workloads that are not judged, each with the reason, and how many more there are."""
+    yield from not_judged[:_MAX_NAMES_SHOWN]
+    n_more = len(not_judged) - _MAX_NAMES_SHOWN
     if n_more > 0:
-        yield f"replicas of {counted(n_more, 'more workload', 'more workloads')} are not known"
+        yield f"not judged: {counted(n_more, 'more workload', 'more workloads')}"
 
 
 def _makes_pods(template: ResourceTemplate, inputs: Inputs) -> bool:

@@ -119,7 +119,7 @@ def fleet_of(
         was={workload_key(key): shares for key, shares in detected.was.items()},
         change=None if events else detected.of_change(),
         unselected=detected.unselected,
-        n_not_judged=len(inputs.set_aside) + len(detected.unread),
+        n_not_judged=len(inputs.set_aside) + len(detected.not_judged),
     )
 
 
