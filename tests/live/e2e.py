@@ -29,7 +29,7 @@ SEED = 1  # of the order of the tests
 N_NODES = 4  # two in each of two zones
 # Pods that the tests wait for on each node, a minute before each test if they are missing.
 DAEMONS = ("kube-proxy", "fluentd-elasticsearch", "node-problem-detector")
-POD_DELETE = kube_binaries.E2E_MODULE / "pod-delete.yaml"  # replaces KWOK's stage of the same name
+KUBELET = kube_binaries.E2E_MODULE / "kubelet.yaml"
 THEIRS, OURS = "kube-scheduler", "bayplan"
 PASSED, SKIPPED = "passed", "skipped"
 # A name that disables no plugin that is on by default: the option of KubeServer is thereby replaced.
@@ -92,7 +92,7 @@ def _is_ready(node):
 
 def _start_kwok(server):
     port = free_port()
-    stages = [file for file in kube_binaries.kwok_stages("node/fast", "pod/fast") if file.name != POD_DELETE.name]
+    stages = [file for file in kube_binaries.kwok_stages("node/fast", "pod/fast") if file.stem != "pod-delete"]
     kwok = Process(
         [
             kube_binaries.end_to_end() / "kwok",
@@ -101,7 +101,7 @@ def _start_kwok(server):
             f"--server-address=127.0.0.1:{port}",
             # Without it, no Lease is renewed: the node becomes unreachable, and KWOK resets its status again and again.
             "--node-lease-duration-seconds=40",
-            *(f"--config={file}" for file in (*stages, POD_DELETE)),
+            *(f"--config={file}" for file in (*stages, KUBELET)),
         ],
         log=server.folder / "kwok.log",
         ready=lambda: answers(f"http://127.0.0.1:{port}/readyz"),
@@ -159,7 +159,7 @@ def _outcomes_of(reports):
     """Ginkgo lists the tests that are not selected too; a test that skips itself has a message."""
     for one in reports:
         failure = one.get("Failure") or {}
-        why = failure.get("Message", "").strip()
+        why = failure.get("Message", "").strip().partition("\n")[0]  # the rest is a dump of objects
         is_selected = one["LeafNodeType"] == "It" and (one["State"] != SKIPPED or why)
         if is_selected:
             name = " ".join([*(one.get("ContainerHierarchyTexts") or ()), one["LeafNodeText"]])
