@@ -76,26 +76,36 @@ def containers_total(spec: PodSpec, side: Side) -> Amounts:
     """Containers run together; init containers one by one, while the restartable ones before them keep running."""
     running: Amounts = {}
     for container in spec.containers or ():
-        running = added(running, _of_container(container, side))
+        _add(running, _of_container(container, side))
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.init_containers or ():
         own = _of_container(container, side)
         if container.restart_policy == "Always":
-            running, sidecars = added(running, own), added(sidecars, own)
-            peak = _larger(peak, sidecars)
+            _add(running, own)
+            _add(sidecars, own)
+            beside = {name: sidecars[name] for name in own}
         else:
-            peak = _larger(peak, added(own, sidecars))
-    return _larger(running, peak)
+            beside = {name: one.plus(sidecars[name]) if name in sidecars else one for name, one in own.items()}
+        _raise(peak, beside)  # of resources that this container does not name, the peak is up to date
+    _raise(running, peak)
+    return running
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        total[name] = total[name].plus(amount) if name in total else amount
+
+
+def _raise(largest: Amounts, other: Amounts) -> None:
+    for name, amount in other.items():
+        if name not in largest or amount.exact > largest[name].exact:
+            largest[name] = amount
 
 
 def added(one: Mapping[str, Amount], other: Mapping[str, Amount]) -> Amounts:
     """The sum of two lists of resources."""
     return {**one, **{name: one[name].plus(amount) if name in one else amount for name, amount in other.items()}}
-
-
-def _larger(one: Amounts, other: Amounts) -> Amounts:
-    return {**one, **{n: amount for n, amount in other.items() if n not in one or amount.exact > one[n].exact}}
 
 
 def _of_container(container: Container, side: Side) -> Amounts:

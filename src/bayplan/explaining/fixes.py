@@ -21,13 +21,12 @@ from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.targets import TargetName
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
-from bayplan.rules.remedies import ITSELF, OTHERS, Alternatives, Remedy, Revision
+from bayplan.rules.remedies import ITSELF, MAX_CHANGES_PER_FIX, OTHERS, Alternatives, Remedy, Revision
 
 MAX_FIXES = 8
 MAX_TRIED_PLANS = 120  # of one size
 MAX_TARGETS_WITH_REMEDIES = 40  # those that the fewest rules reject
 MAX_MODEL_NODES = 3  # that a new node is modelled on
-MAX_CHANGES_PER_FIX = 4  # more would be a redesign of the workload
 MAX_PLANS_PER_TARGET = 32
 MAX_TRIED_PLACES = 4  # nodes on which the workload is put to see where moved pods go then
 

@@ -145,13 +145,15 @@ def _sum(pod: Pod, amounts_of: AmountsOf, assumed: ResourceAmounts | None = None
     sidecars: ResourceAmounts = {}
     peak: ResourceAmounts = {}
     for container in pod.spec.init_containers or ():
-        requested = {**missing, **(amounts_of(container) or {})}
-        if container.restart_policy == "Always":
-            running = _added((running, requested))
-            sidecars = _added((sidecars, requested))
-            peak = _larger(peak, sidecars)
-        else:
-            peak = _larger(peak, _added((sidecars, requested)))
+        is_sidecar = container.restart_policy == "Always"
+        # Of resources that this container does not request, the peak is up to date.
+        for name, amount in {**missing, **(amounts_of(container) or {})}.items():
+            beside = sidecars[name] + amount if name in sidecars else amount
+            if name not in peak or beside > peak[name]:
+                peak[name] = beside
+            if is_sidecar:
+                sidecars[name] = beside
+                running[name] = running[name] + amount if name in running else amount
     return _larger(running, peak)
 
 

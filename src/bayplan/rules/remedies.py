@@ -20,6 +20,7 @@ Manifest = dict[str, Any]
 Revise = Callable[[Manifest, Manifest], None]
 
 MAX_MOVED_PODS = 3  # in one remedy; moving more pods is no simple fix
+MAX_CHANGES_PER_FIX = 4  # more would be a redesign of the workload
 
 ITSELF, NODE, OTHERS, NEW_NODE = range(4)  # what a remedy changes, in order of effort
 

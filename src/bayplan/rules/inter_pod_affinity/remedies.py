@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 import msgspec
 import numpy as np
 
@@ -19,6 +22,7 @@ from bayplan.rules.inter_pod_affinity.state import (
     terms_without_key,
 )
 from bayplan.rules.remedies import (
+    MAX_CHANGES_PER_FIX,
     OTHERS,
     Alternatives,
     Edit,
@@ -35,27 +39,36 @@ from bayplan.rules.remedies import (
 def alternatives(
     state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
 ) -> list[Alternatives]:
-    """One list of alternatives for each term that the target fails."""
-    at, found = np.array([slot]), []
+    """
+    One list of alternatives for each term that the target fails.
+
+    Where it fails more terms than a fix may change, the list ends: a pod may have thousands of them.
+    """
+    return list(itertools.islice(_by_term(state, workload, slot, index), MAX_CHANGES_PER_FIX + 1))
+
+
+def _by_term(
+    state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
+) -> Iterator[Alternatives]:
+    at = np.array([slot])
     for required, first in zip(state.required_affinity, first_by_term(state), strict=True):
         if not meets_affinity(required, at, first=first)[0]:
             # Where one pod must match all terms, dropping another term may help.
             terms = (required.use.source,) if required.term == required.use.term else workload.needs.affinity.required
-            found.append([*_prefer_terms(terms), *_label_for(required.reach, slot, index)])
+            yield [*_prefer_terms(terms), *_label_for(required.reach, slot, index)]
     for term in terms_without_key(state, slot):
         own_terms = [own for own in state.required_anti_affinity if own.use.source == term]
-        found.append([*_prefer_terms((term,)), *_label_without_peers(own_terms, slot, index)])
+        yield [*_prefer_terms((term,)), *_label_without_peers(own_terms, slot, index)]
     for own in state.required_anti_affinity:
         if own.reach.exceeds(own.use.limit, at)[0]:
             peers = index.peer_index.peers(own.use.term, own.reach.slots_sharing_domains(slot).tolist())
             loosened = [*_raise_limit(own, len(peers)), *_prefer_terms((own.use.source,))]
-            found.append([*loosened, *move_pods(peers, workload, index)])
+            yield [*loosened, *move_pods(peers, workload, index)]
     for existing in state.existing_anti_affinity:
         if rejected_by_existing(existing, at)[0]:
             rule = existing.rule
             owners = index.peer_index.owners(rule, rule.reach.slots_sharing_domains(slot).tolist())
-            found.append([*move_pods(owners, workload, index), _prefer_term_of_others(owners, rule.source)])
-    return found
+            yield [*move_pods(owners, workload, index), _prefer_term_of_others(owners, rule.source)]
 
 
 def _prefer_terms(terms: tuple[PodTerm, ...]) -> Alternatives:
