@@ -71,7 +71,9 @@ SPECS = {
     "requirements": lambda names: _peers(
         "podAntiAffinity", [_term("a", labelSelector=_selecting(names, "NotIn", values=["a"]))]
     ),
-    "values": lambda names: _peers("podAntiAffinity", [_term("a", labelSelector=_selecting(["a"], "In", values=names))]),
+    "values": lambda names: _peers(
+        "podAntiAffinity", [_term("a", labelSelector=_selecting(["a"], "In", values=names))]
+    ),
     "namespaces": lambda names: _peers("podAntiAffinity", [_term("a", namespaces=names)]),
     "namespace selectors": lambda names: _peers(
         "podAntiAffinity", [_term(name, namespaceSelector=_selecting([name], "Exists")) for name in names]

@@ -6,7 +6,7 @@ import msgspec
 
 from bayplan.kube_api.decoding import Key
 from bayplan.watching import resources
-from bayplan.watching.large_changes import REST_FACTOR, PacedPodHandler
+from bayplan.watching.large_changes import MAX_CATCH_UP_SECONDS, REST_FACTOR, PacedPodHandler
 from bayplan.watching.resources import ResourceHandler
 from bayplan.wire.pods import Pod
 from kube_api.fake_time import SkippedTime
@@ -22,14 +22,18 @@ def pod(name, n_terms, labels=None, *, node="one", uid="", phase="Running"):
     ]
     written = {
         "metadata": {"namespace": "web", "name": name, "uid": uid or name, "labels": labels or {}},
-        "spec": {"nodeName": node, "affinity": {"podAntiAffinity": {REQUIRED: terms}}},
+        "spec": {
+            "nodeName": node,
+            "affinity": {"podAntiAffinity": {REQUIRED: terms}},
+            "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+        },
         "status": {"phase": phase},
     }  # fmt: skip
     return msgspec.convert(written, Pod)
 
 
 class Scene:
-    """A handler in front of a cluster on which counting a pod takes a second."""
+    """A handler in front of a cluster on which counting a pod with its terms takes a second."""
 
     def __init__(self):
         self.cluster, self.time, self.applied = Simulation(), SkippedTime(), []
@@ -38,14 +42,21 @@ class Scene:
         put = watched.put
 
         def slow(written):
-            self.time.now += 1.0
-            self.applied.append(written.metadata.name)
+            if written.spec.affinity is not None:
+                self.time.now += 1.0
+                self.applied.append(written.metadata.name)
             put(written)
 
         watched = msgspec.structs.replace(watched, put=slow)
         inner = ResourceHandler(watched, lambda: None, lambda _resource: None)
         state = self.cluster.state
-        self.handler = PacedPodHandler(inner, state.size_of_large_change, self.time.clock, self.time.sleep)
+        self.handler = PacedPodHandler(
+            inner,
+            state.size_of_large_pod,
+            state.is_counted,
+            clock=self.time.clock,
+            sleep=self.time.sleep,
+        )
 
     def labels_of(self, name):
         return self.cluster.state.index.records[f"web/{name}"].workload.labels
@@ -67,6 +78,45 @@ async def test_of_many_changes_of_a_large_pod_the_last_is_applied_with_a_rest():
     assert scene.applied.count("large") == 2
     assert scene.labels_of("large") == {"x": "49"}
     assert scene.time.slept == [REST_FACTOR * 1.0]
+
+
+async def test_a_new_large_pod_takes_room_at_once_and_its_terms_wait():
+    scene = Scene()
+    scene.handler.synced()
+    index = scene.cluster.state.index
+    for i in range(50):
+        scene.handler.upsert(pod("large", 300, {"app": "a"}, uid=str(i)))
+        assert scene.labels_of("large") == {"app": "a"}
+        assert index.records["web/large"].workload.needs.requests.amounts == (("cpu", 1000),)
+        if i < 49:
+            scene.handler.delete(Key("web", "large"), str(i))
+    assert scene.applied == [], "a tenant that deletes and creates it again and again holds up nobody"
+    assert scene.handler.apply_next()
+    assert scene.applied == ["large"]
+    assert len(index.records["web/large"].workload.needs.affinity.anti_required) == 300
+
+
+async def test_a_new_leader_catches_up_first_but_not_for_long():
+    scene = Scene()
+    scene.handler.synced()
+    for i in range(20):
+        scene.handler.upsert(pod(f"large-{i}", 300))
+    await scene.handler.catch_up()
+    assert len(scene.applied) == MAX_CATCH_UP_SECONDS
+    assert set(scene.time.slept) == {0}
+
+
+async def test_a_new_pod_that_cannot_be_read_closes_its_node():
+    scene = Scene()
+    scene.handler.synced()
+    broken = pod("large", 300)
+    resources_ = msgspec.structs.replace(broken.spec.containers[0].resources, requests={"cpu": "much"})
+    containers = [msgspec.structs.replace(broken.spec.containers[0], resources=resources_)]
+    broken = msgspec.structs.replace(broken, spec=msgspec.structs.replace(broken.spec, containers=containers))
+    scene.handler.upsert(broken)
+    while scene.handler.apply_next():
+        pass
+    assert len(scene.cluster.state.nodes_set_aside) == 1
 
 
 async def test_the_smallest_comes_first():

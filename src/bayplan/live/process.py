@@ -123,6 +123,9 @@ class SchedulerProcess(Generic[Parts]):
     def _after_sync(self, background_tasks: BackgroundTasks) -> None:
         """Start what runs whether this replica leads or not."""
 
+    async def _before_leading(self) -> None:
+        """What is to be done before the first decision of a leader."""
+
     def _while_leading(self) -> list[Coroutine[Any, Any, None]]:
         """What runs beside the scheduler while this replica leads."""
         return []
@@ -251,6 +254,7 @@ class SchedulerProcess(Generic[Parts]):
             await wait_for_any(election.leading, self._stopping)
         if not self._stopping.is_set():
             background_tasks.start(self._parts.events.run())
+            await self._before_leading()
             leading = [background_tasks.start(one) for one in (self._parts.scheduler.run(), *self._while_leading())]
             self.scheduling.set()
             log.info("scheduling", extra={"schedulers": self._names})

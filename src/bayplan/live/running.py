@@ -101,7 +101,7 @@ class RunningScheduler(SchedulerProcess[SchedulerAssembly]):
         handler = super()._handler(watched)
         if watched.resource != PODS:
             return handler
-        self._pods = PacedPodHandler(handler, self.state.size_of_large_change)
+        self._pods = PacedPodHandler(handler, self.state.size_of_large_pod, self.state.is_counted)
         return self._pods
 
     def _before_sync(self) -> None:
@@ -110,6 +110,9 @@ class RunningScheduler(SchedulerProcess[SchedulerAssembly]):
 
     def _after_sync(self, background_tasks: BackgroundTasks) -> None:
         background_tasks.start(self._pods.run())
+
+    async def _before_leading(self) -> None:
+        await self._pods.catch_up()
 
     def _while_leading(self) -> list[Coroutine[Any, Any, None]]:
         return [] if self.enforcement is None else [self.enforcement.run()]

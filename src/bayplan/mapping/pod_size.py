@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 
+import msgspec
+
+from bayplan.validating.affinity import AFFINITY_ANNOTATION
 from bayplan.wire.meta import LabelSelector
 from bayplan.wire.pods import Affinity, Container, NodeSelectorTerm, Pod, PodAffinity, PodAffinityTerm
 
@@ -27,6 +30,14 @@ def n_constraints(pod: Pod) -> int:
     n += sum(map(_of_container, (*(spec.containers or ()), *(spec.init_containers or ()))))
     n += sum(1 + _of_selector(constraint.label_selector) for constraint in spec.topology_spread_constraints or ())
     return n + (0 if spec.affinity is None else _of_affinity(spec.affinity))
+
+
+def without_terms(pod: Pod) -> Pod:
+    """The pod with its labels and what it requests, and without what takes long: its terms, constraints and volumes."""
+    annotations = {key: text for key, text in (pod.metadata.annotations or {}).items() if key != AFFINITY_ANNOTATION}
+    metadata = msgspec.structs.replace(pod.metadata, annotations=annotations or None)
+    left_out = {"affinity": None, "topology_spread_constraints": None, "volumes": None, "node_selector": None}
+    return msgspec.structs.replace(pod, metadata=metadata, spec=msgspec.structs.replace(pod.spec, **left_out))
 
 
 def _n(listed: Sized | None) -> int:

@@ -129,15 +129,18 @@ class ClusterState:
         if key in self.nodes_set_aside.pods:
             self.nodes_set_aside.open_for(key)
 
-    def size_of_large_change(self, pod: Pod) -> int:
-        """How large a pod is that counts on its node already and that takes long to count again; 0 for any other."""
-        record = self.index.records.get(_key_of(pod))
-        if record is None or pod.status.phase in pods.FINISHED or record.workload.key in self.assumed:
-            return 0
-        if record.workload.uid != pod.metadata.uid or record.shares != ((pod.spec.node_name, 1),):
+    def size_of_large_pod(self, pod: Pod) -> int:
+        """How large a pod is that runs and takes long to count; 0 for any other, and for one placed here just now."""
+        if not pod.spec.node_name or pod.status.phase in pods.FINISHED or _key_of(pod) in self.assumed:
             return 0
         size = pod_size.n_constraints(pod)
         return size if size > LARGE_CONSTRAINTS else 0
+
+    def is_counted(self, pod: Pod) -> bool:
+        """Whether this very pod counts on its node already."""
+        record = self.index.records.get(_key_of(pod))
+        found = record is not None and record.workload.uid == pod.metadata.uid
+        return found and record is not None and record.shares == ((pod.spec.node_name, 1),)
 
     def set_aside_pod(self, pod: Pod) -> None:
         """
