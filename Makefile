@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test fuzz kube-servers oracle test-live e2e fuzz-documents faults rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -53,9 +53,16 @@ fuzz-documents: setup  ## run every command on COUNT damaged documents, those of
 kube-servers: setup  ## find, or build once with Go, the servers that test-live needs
 	PYTHONPATH=tests $(BIN)/python -m live.kube_binaries
 
-KIND ?= pods
-oracle: setup  ## answer questions of `decide` KIND from standard input with the real scheduler's own code
-	@PYTHONPATH=tests $(BIN)/python -m live.oracles $(KIND)
+oracle: setup  ## answer questions of `decide` KIND (pods) from standard input with the real scheduler's own code
+	@PYTHONPATH=tests $(BIN)/python -m live.oracles $(or $(KIND),pods) $(VERSION)
+
+module-file: setup  ## write the module file with which `oracle` and `agree` are built for the Kubernetes VERSION
+	@PYTHONPATH=tests $(BIN)/python -m live.module_files $(VERSION)
+
+QUESTIONS ?= 2000
+agree: setup  ## put QUESTIONS new questions, those of SEED, to the real schedulers and to Bayplan; [KIND=…] [VERSION=…]
+	PYTHONPATH=src:tests $(BIN)/python -m agreeing --questions $(QUESTIONS) --seed $(SEED) \
+	  $(if $(KIND),--kind $(KIND)) $(if $(VERSION),--version $(VERSION))
 
 # Exit code 3 means that the servers are not available here: the tests are skipped and the summary says why.
 test-live: setup  ## run the tests against a real API server

@@ -2,10 +2,11 @@
 
 import msgspec
 
-from bayplan import schedule_binding, schedule_pod
+from bayplan import schedule_binding
 from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.engine import Engine
 from bayplan.preempting import preemption
+from bayplan.queueing import deciding
 from bayplan.reading import questions
 from bayplan.rules import profiles
 from bayplan.writing import answers
@@ -16,7 +17,7 @@ def engine_answer(question):
     asked = msgspec.convert(question, questions.PodQuestion)
     situation = questions.pod_situation_of(asked)
     engine = Engine(situation.index, profiles.pod_rules(situation.profile))
-    decision = schedule_pod.schedule(situation.workload, engine)
+    decision = deciding.decide(situation.workload, engine, situation.nominated)
     return answers.pod_answer(asked.name, decision, situation.index, pre_score_fault=situation.pre_score_fault)
 
 

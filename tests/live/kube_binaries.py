@@ -23,7 +23,9 @@ KARMADA_MODULE = MODULE / "karmada"
 KARMADA = "github.com/karmada-io/karmada"
 E2E_MODULE = MODULE / "e2e"
 KWOK = "sigs.k8s.io/kwok"
-KUBE_VERSION = "v1.36.4"
+# The version of each minor version that questions can be put to; the first is also that of the servers.
+RELEASES = {"1.36": "v1.36.4", "1.37": "v1.37.1"}
+KUBE_VERSION = RELEASES["1.36"]
 # The version that a server reports; without these it is v0.0.0.
 VERSION_FLAGS = " ".join(
     f"-X k8s.io/component-base/version.{name}={value}"
@@ -75,10 +77,27 @@ def find_karmada(name):
     return _built(KARMADA_MODULE, KARMADA_PACKAGES, _key(KARMADA_MODULE)) / name
 
 
-def own_program(module, name):
-    """Return the path of cmd/NAME of one of the two modules, built once for each version of its source."""
-    sources = sorted((module / "cmd" / name).glob("*.go"))
-    return _built(module, {name: f"./cmd/{name}"}, _key(module, *sources)) / name
+def own_program(module, name, version=None):
+    """
+    Return the path of cmd/NAME of one of the two modules, built once for each version of its source.
+
+    `version` is one of RELEASES other than that of the servers: its dependencies are those of another module file.
+    """
+    return _built(module, {name: f"./cmd/{name}"}, _own_key(module, name, version), _module_file(version)) / name
+
+
+def is_built(module, name, version=None):
+    """Whether `own_program` would find the program in the build cache."""
+    return (cache() / _own_key(module, name, version)).is_dir()
+
+
+def _own_key(module, name, version):
+    return _key(module, *sorted((module / "cmd" / name).glob("*.go")), file=_module_file(version))
+
+
+def _module_file(version):
+    is_default = version is None or RELEASES[version] == KUBE_VERSION
+    return "go.mod" if is_default else f"go-{version}.mod"
 
 
 def karmada_crds():
@@ -105,6 +124,14 @@ def _module_folder(name, module):
     return pathlib.Path(json.loads(answer.stdout)["Dir"])
 
 
+def source_of(package, version):
+    """Return the folder with the source of a module, for a version that is built already."""
+    answer = _go("list", "-m", f"-modfile={_module_file(version)}", "-f", "{{.Dir}}", package)
+    if answer.returncode:
+        raise UnavailableError(f"no source of {package}: {_last_line(answer.stderr)}")
+    return pathlib.Path(answer.stdout.strip())
+
+
 def cache():
     home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(home, "bayplan", "kube")
@@ -122,20 +149,21 @@ def _is_ours(name, path):
     return False
 
 
-def _key(module, *sources):
+def _key(module, *sources, file="go.mod"):
     digest = hashlib.sha256(VERSION_FLAGS.encode())
-    for path in (module / "go.mod", module / "go.sum", *sources):
+    sums = pathlib.Path(file).with_suffix(".sum")
+    for path in (module / file, module / sums, *sources):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _built(module, packages, key):
+def _built(module, packages, key, file="go.mod"):
     folder = cache() / key
     if folder.is_dir():
         return folder
     with _lock(folder):
         if not folder.is_dir():
-            _build(folder, module, packages)
+            _build(folder, module, packages, file)
     return folder
 
 
@@ -147,12 +175,14 @@ def _lock(folder):
         yield
 
 
-def _build(folder, module, packages):
+def _build(folder, module, packages, file):
     """Build beside `folder` and then rename, so that `folder` is always complete."""
     started = time.monotonic()
     _print(f"building {', '.join(packages)} once, which takes some minutes: {folder}")
+    chosen = f"-modfile={file}"
     tests = ["-test"] if any(map(_is_test, packages)) else []
-    fetched = _go("list", "-deps", *tests, "-f", "{{with .Error}}{{.}}{{end}}", *packages.values(), module=module)
+    template = "{{with .Error}}{{.}}{{end}}"
+    fetched = _go("list", chosen, "-deps", *tests, "-f", template, *packages.values(), module=module)
     if fetched.returncode:
         raise UnavailableError(f"Go modules cannot be fetched: {_last_line(fetched.stderr)}")
     _print(f"modules fetched after {time.monotonic() - started:.0f} s")
@@ -161,7 +191,7 @@ def _build(folder, module, packages):
         for name, package in packages.items():
             arguments = ("-ldflags", f"-s -w {VERSION_FLAGS}", "-o", str(half / name), package)
             command = ("test", "-c") if _is_test(name) else ("build",)
-            done = _go(*command, *arguments, module=module)
+            done = _go(*command, chosen, *arguments, module=module)
             if done.returncode:
                 raise RuntimeError(f"go {' '.join(command)} {package} failed:\n{done.stderr}")
             _print(f"{name} built after {time.monotonic() - started:.0f} s")

@@ -2,7 +2,8 @@
 What the real schedulers answer to questions of `bayplan decide`: small Go programs around upstream's own packages, built
 once. Starts no server and compares nothing.
 
-    python -m live.oracles pods|preemption|fleet < QUESTIONS > ANSWERS      (in tests/; `make oracle KIND=…`)
+    python -m live.oracles pods|preemption|fleet [VERSION] < QUESTIONS > ANSWERS
+                                                             (in tests/; `make oracle KIND=… VERSION=…`)
 """
 
 import json
@@ -18,27 +19,38 @@ PROGRAMS = {
 }
 
 
-def program(kind):
-    """Return the path of the program that answers one kind of question; UnavailableError if it cannot be built."""
-    return kube_binaries.own_program(*PROGRAMS[kind])
+def program(kind, version=None):
+    """
+    Return the path of the program that answers one kind of question; UnavailableError if it cannot be built.
+
+    `version` is the minor version of Kubernetes, for pods and preemption.
+    """
+    return kube_binaries.own_program(*PROGRAMS[kind], None if kind == "fleet" else version)
 
 
-def answers(kind, questions):
+def is_built(kind, version=None):
+    """Whether the program is there without building it."""
+    return kube_binaries.is_built(*PROGRAMS[kind], None if kind == "fleet" else version)
+
+
+def answers(kind, questions, version=None):
     """Return one answer for each question, in their order."""
     lines = "".join(json.dumps(question) + "\n" for question in questions)
-    done = subprocess.run([program(kind), kind], input=lines, capture_output=True, text=True, check=False)
+    found = program(kind, version)
+    done = subprocess.run([found, kind], input=lines, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{program(kind).name} {kind} failed:\n{done.stderr}")
+        raise RuntimeError(f"{found.name} {kind} failed:\n{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def main():
-    if len(sys.argv) != 2 or sys.argv[1] not in PROGRAMS:
-        sys.stderr.write(f"usage: python -m live.oracles {'|'.join(PROGRAMS)} < QUESTIONS > ANSWERS\n")
+    kind, version = (*sys.argv[1:], *[None] * 2)[:2]
+    if kind not in PROGRAMS or version not in (None, *kube_binaries.RELEASES):
+        versions = "|".join(kube_binaries.RELEASES)
+        sys.stderr.write(f"usage: python -m live.oracles {'|'.join(PROGRAMS)} [{versions}] < QUESTIONS > ANSWERS\n")
         return 2
-    kind = sys.argv[1]
     try:
-        found = program(kind)
+        found = program(kind, version)
     except kube_binaries.UnavailableError as reason:
         sys.stderr.write(f"oracle: {reason}\n")
         return kube_binaries.UNAVAILABLE

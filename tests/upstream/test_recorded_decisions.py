@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agreeing.bayplan_answers import answer
+from agreeing.comparing import difference
 from asking import (
     comparable,
     comparable_fleet,
@@ -69,6 +71,18 @@ def test_minimal_questions_are_answered_as_by_each_version(name, version, record
         assert comparable_preemption(preemption_engine_answer(question)) == comparable_preemption(case[recording])
     else:
         assert comparable(engine_answer(question)) == comparable(case[recording])
+
+
+FOUND = [json.loads(line) for line in (HERE / "found.jsonl").read_text(encoding="utf-8").splitlines()]
+ANSWERED = [(case, key) for case in FOUND for key in case if key.startswith("expect-")]
+
+
+@pytest.mark.parametrize("case, recording", ANSWERED, ids=[f"{case['name']}-{key}" for case, key in ANSWERED])
+def test_questions_that_once_differed_are_answered_as_by_each_version(case, recording):
+    options = {**case.get("options", {}), "kubernetesVersion": recording.removeprefix("expect-")}
+    question = {key: value for key, value in case.items() if not key.startswith("expect")} | {"options": options}
+    kind = "preemption" if "victims" in case[recording] else "pods"
+    assert difference(kind, case[recording], answer(kind, question)) == ""
 
 
 @pytest.mark.parametrize("feature", sorted(PREEMPTION))

@@ -17,8 +17,8 @@ Answerer = Callable[[bytes], Any]
 
 
 def _pods() -> Answerer:
-    from bayplan import schedule_pod
     from bayplan.engine.engine import Engine
+    from bayplan.queueing import deciding
     from bayplan.reading import questions
     from bayplan.rules import profiles
     from bayplan.validating import structure_faults
@@ -28,7 +28,7 @@ def _pods() -> Answerer:
         question: questions.PodQuestion = structure_faults.decode(line, questions.PodQuestion)
         situation = questions.pod_situation_of(question)
         engine = Engine(situation.index, profiles.pod_rules(situation.profile))
-        decision = schedule_pod.schedule(situation.workload, engine)
+        decision = deciding.decide(situation.workload, engine, situation.nominated)
         return answers.pod_answer(question.name, decision, situation.index, pre_score_fault=situation.pre_score_fault)
 
     return answer

@@ -7,6 +7,7 @@ Does not know what the sums are compared with.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -50,8 +51,8 @@ def amounts_of(listed: Quantities | None) -> Amounts:
 
 
 def written(amount: Amount) -> str:
-    """The amount as a quantity in an object."""
-    return str(amount)
+    """The amount as a quantity in an object, to the next thousandth: no scheduler counts smaller parts."""
+    return str(amount._replace(exact=Fraction(math.ceil(amount.exact * 1000), 1000)))
 
 
 def is_of_pods(resource: str) -> bool:

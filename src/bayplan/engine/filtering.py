@@ -6,7 +6,7 @@ Knows nothing of scores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -29,7 +29,8 @@ class Verdicts(msgspec.Struct, frozen=True):
 
     `pre_filter_rejection` is the rule that rejects every target before any is evaluated, with its reason; no rule if
     several together leave none.
-    `excluded` are the targets that rules exclude beforehand, and `excluded_by` those rules.
+    `excluded` are the targets that rules exclude beforehand, and `excluded_by` those rules. `taken` has by slot the
+    rule, and its reasons, that rejects a target because of the workloads nominated to it.
     """
 
     results: tuple[RuleResult, ...]
@@ -37,6 +38,7 @@ class Verdicts(msgspec.Struct, frozen=True):
     pre_filter_rejection: tuple[AnyRule | None, Reason] | None = None
     excluded: Mask | None = None
     excluded_by: tuple[AnyRule, ...] = ()
+    taken: Mapping[int, tuple[str, tuple[Reason, ...]]] = {}
 
     @property
     def exclusion(self) -> str:

@@ -14,6 +14,8 @@ from bayplan.model.reasons import Reason
 
 def reasons_at(verdicts: Verdicts, slot: int) -> tuple[str, tuple[Reason, ...]]:
     """The name of the first rule that rejects a target and its reasons; an empty name if none does."""
+    if slot in verdicts.taken:
+        return verdicts.taken[slot]
     for one in verdicts.results:
         rejected, codes = one.rejected(), one.evaluation.codes
         if rejected is not None and codes is not None and rejected[slot]:
@@ -28,6 +30,9 @@ def count(verdicts: Verdicts, index: PlacementIndex) -> Counter[str]:
     if verdicts.excluded is not None:
         uncounted &= ~verdicts.excluded
         tally[verdicts.exclusion] = int(verdicts.excluded.sum())
+    for slot, (_, reasons) in verdicts.taken.items():
+        uncounted[slot] = False
+        tally.update(reason.text for reason in reasons)
     for one in verdicts.results:
         rejected, every_code = one.rejected(), one.evaluation.codes
         if rejected is None or every_code is None:

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bayplan.model.terms import ZONE
+from msgspec.structs import replace
+
+from bayplan.model.labels import IN
+from bayplan.model.node_selectors import NodeRequirement, NodeTerm
+from bayplan.model.terms import REGION, ZONE
 from bayplan.model.volumes import InlineDisk, VolumeHandle
 from bayplan.wire.pods import DiskSources, WireVolume
 
@@ -23,9 +27,17 @@ DRIVER_OF_PROVISIONER = {
     "kubernetes.io/cinder": CINDER,
     "kubernetes.io/portworx-volume": PORTWORX,
 }
+PLUGIN_OF_DRIVER = {driver: plugin for plugin, driver in DRIVER_OF_PROVISIONER.items()}
+# Their own keys for the zone of a node; the other drivers have none, or leave the key of Kubernetes
+ZONE_KEYS = {
+    AWS: "topology.ebs.csi.aws.com/zone",
+    GCE: "topology.gke.io/zone",
+    CINDER: "topology.cinder.csi.openstack.org/zone",
+}
 # Those that kube-scheduler knows as migratable, but counts no volumes of
 _UNCOUNTED = ("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume")
-_OLD_ZONE, _SEPARATOR = "failure-domain.beta.kubernetes.io/zone", "__"
+_OLD_ZONE, _OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
+_SEPARATOR = "__"
 _UNSPECIFIED = "UNSPECIFIED"
 
 
@@ -42,6 +54,28 @@ def migrated_handle(written: DiskSources, labels: Mapping[str, str] | None = Non
         if source is not None:
             return VolumeHandle(driver, source.volume_id)
     return None
+
+
+def terms_for_driver(
+    driver: str, required: tuple[NodeTerm, ...] | None, labels: Mapping[str, str]
+) -> tuple[NodeTerm, ...] | None:
+    """What a PersistentVolume requires of nodes once the driver has taken it over: the zone under the driver's key."""
+    key = ZONE_KEYS.get(driver)
+    if key is None:
+        return required
+    terms = required or ()
+    used = {one.key for term in terms for one in term.expressions}
+    old = next((zone for known in (used, labels) for zone in (ZONE, _OLD_ZONE) if zone in known), ZONE)
+    renamed = {old: key, **({_OLD_REGION: REGION} if old == _OLD_ZONE else {})}
+    terms = tuple(
+        NodeTerm(tuple(replace(one, key=renamed.get(one.key, one.key)) for one in term.expressions), term.fields)
+        for term in terms
+    )
+    zones = {zone.strip() for zone in labels.get(old, "").split(_SEPARATOR)} - {""}
+    if old in used or not zones:
+        return terms or None
+    added = NodeRequirement(key, IN, tuple(sorted(zones)))
+    return tuple(NodeTerm((*term.expressions, added), term.fields) for term in terms or (NodeTerm(),))
 
 
 def driver_of(provisioner: str) -> str:

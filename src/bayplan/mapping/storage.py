@@ -8,20 +8,23 @@ from bayplan.wire import storage
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
 def volume_of(written: storage.PersistentVolume) -> volumes.Volume:
     spec, claim = written.spec, written.spec.claim_ref
-    migrated = disks.migrated_handle(spec, written.metadata.labels) if spec.csi is None else None
+    labels = written.metadata.labels or {}
+    migrated = disks.migrated_handle(spec, labels) if spec.csi is None else None
+    required = selectors.node_terms_of(spec.node_affinity.required) if spec.node_affinity else None
     return volumes.Volume(
         name=written.metadata.name,
-        labels=written.metadata.labels or {},
+        labels=labels,
         storage_class=(written.metadata.annotations or {}).get(CLASS_ANNOTATION, spec.storage_class_name),
         capacity=quantities.units((spec.capacity or {}).get("storage", 0)),
         access_modes=tuple(spec.access_modes or ()),
         volume_mode=spec.volume_mode or "Filesystem",
-        required=selectors.node_terms_of(spec.node_affinity.required) if spec.node_affinity else None,
+        required=required,
         claim=f"{claim.namespace}/{claim.name}" if claim else "",
         claim_uid=claim.uid if claim else "",
         phase=written.status.phase,
@@ -29,13 +32,20 @@ def volume_of(written: storage.PersistentVolume) -> volumes.Volume:
         driver=spec.csi.driver if spec.csi else migrated.driver if migrated else "",
         handle=spec.csi.volume_handle if spec.csi else migrated.name if migrated else "",
         migrated=migrated is not None,
+        taken_over=disks.PLUGIN_OF_DRIVER[migrated.driver] if migrated else "",
+        required_by_driver=disks.terms_for_driver(migrated.driver, required, labels) if migrated else None,
         attributes_class=spec.volume_attributes_class_name or "",
     )
 
 
 def attach_limits_of(written: storage.CsiNode) -> dict[str, int | None]:
-    """Driver of the node → the maximum number of volumes it attaches to it; None for a driver without a limit."""
-    return {
+    """
+    Driver of the node → the maximum number of volumes it attaches to it; None for a driver without a limit.
+
+    The plugins that drivers have taken over there are among them, without limits.
+    """
+    taken_over = (written.metadata.annotations or {}).get(MIGRATED_PLUGINS, "")
+    return dict.fromkeys(filter(None, taken_over.split(","))) | {
         driver.name: None if driver.allocatable is None else driver.allocatable.count
         for driver in written.spec.drivers or ()
     }

@@ -22,7 +22,8 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     A PersistentVolume; `claim` is the claim it is reserved for, `handle` its identity for the `driver`.
 
     `doubt` says why it is not known which nodes can use it; it is empty for a volume of the input.
-    `migrated`: it names no CSI driver itself, but a disk that its driver has taken over from Kubernetes.
+    `migrated`: it names no CSI driver itself, but a disk that its driver has taken over from Kubernetes. On nodes where
+    the driver has taken over the plugin `taken_over`, it requires `required_by_driver` instead of `required`.
     """
 
     name: str
@@ -40,6 +41,8 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     handle: str = ""
     doubt: str = ""
     migrated: bool = False
+    taken_over: str = ""
+    required_by_driver: tuple[NodeTerm, ...] | None = None
     attributes_class: str = ""
 
 

@@ -6,6 +6,8 @@ It is the decision of `schedule_pod`; only the nominations are added here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
@@ -16,8 +18,10 @@ from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload
+from bayplan.preempting.preemption_case import preemptor_of
 from bayplan.queueing import nominations
 from bayplan.queueing.nominations import Nominations
+from bayplan.schedule_pod import Decision
 
 MAX_BLOCKERS_NAMED = 3  # pods named in an event; `bayplan explain` lists all
 
@@ -34,6 +38,30 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     message: str
     blockers: tuple[str, ...] = ()
+
+
+def decide(workload: Workload, engine: Engine, nominated: Sequence[tuple[Workload, str]]) -> Decision:
+    """
+    Decide where a pod is placed among nominated pods, with the verdict on every node.
+
+    As in kube-scheduler, a node must pass beside the pods that are nominated to this very node, and also without them.
+    """
+    index = engine.index
+    taken = {}
+    for slot, others in preemptor_of(workload, nominated, index).nominated_pods.items():
+        with index.tentatively():
+            for other in others:
+                index.add(other, index.slots.at(slot).name)
+            rule, reasons = fit_error.reasons_at(filtering.run(workload, engine), slot)
+            if reasons:
+                taken[slot] = (rule, reasons)
+    verdicts = filtering.run(workload, engine)
+    if taken and verdicts.pre_filter_rejection is None:
+        feasible = verdicts.feasible.copy()
+        feasible[list(taken)] = False
+        left = {slot: why for slot, why in taken.items() if verdicts.excluded is None or not verdicts.excluded[slot]}
+        verdicts = msgspec.structs.replace(verdicts, feasible=feasible, taken=left)
+    return schedule_pod.decide(verdicts, index)
 
 
 def choose(workload: Workload, engine: Engine, nominated: Nominations) -> NodeChoice:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.controllers import pod_defaults
 from bayplan.controllers.desired_state import DesiredState
 from bayplan.enforcing import pod_guard
 from bayplan.errors import Fault, InputError
@@ -84,12 +85,12 @@ def semantics_of(options: QuestionOptions) -> Semantics:
 
 
 class PodSituation(msgspec.Struct):
-    """A question of `decide pods`, ready to be decided."""
+    """A question of `decide pods`, ready to be decided; `nominated` are pending pods with their nominated nodes."""
 
     index: PlacementIndex
     workload: Workload
     profile: SchedulerProfile
-    spread_context: pods.SpreadContext
+    nominated: list[tuple[Workload, str]] = []
     pre_score_fault: str = ""  # with which kube-scheduler fails where some node is feasible
 
 
@@ -102,12 +103,18 @@ def pod_situation_of(question: PodQuestion) -> PodSituation:
     for position, node in enumerate(question.nodes):
         with _faults_at(f"nodes[{position}]"):
             index.add_target(targets.target_of_node(node))
+    nominated: list[tuple[Workload, str]] = []
     for position, pod in enumerate(question.pods):
-        if pod.spec.node_name and pod.status.phase not in pods.FINISHED:
-            with _faults_at(f"pods[{position}]"):
-                index.add(pods.workload_of(pod, spread_context), pod.spec.node_name)
+        if pod.status.phase in pods.FINISHED or not (pod.spec.node_name or pod.status.nominated_node_name):
+            continue
+        with _faults_at(f"pods[{position}]"):
+            other = _workload_of(pod, spread_context)
+            if pod.spec.node_name:
+                index.add(other, pod.spec.node_name)
+            else:
+                nominated.append((other, other.nominated_target))
     with _faults_at("pod"):
-        workload = pods.workload_of(question.pod, spread_context)
+        workload = _workload_of(question.pod, spread_context)
     fault = workload.needs.node_affinity.fault
     workload = msgspec.structs.replace(
         workload,
@@ -117,7 +124,13 @@ def pod_situation_of(question: PodQuestion) -> PodSituation:
     profile = scheduler_config.profile_of(
         question.options.config, workload.scheduler_name, index.semantics.kubernetes_version
     )
-    return PodSituation(index, workload, profile, spread_context, fault if "NodeAffinity" in profile.pre_score else "")
+    return PodSituation(index, workload, profile, nominated, fault if "NodeAffinity" in profile.pre_score else "")
+
+
+def _workload_of(pod: Pod, spread_context: pods.SpreadContext) -> Workload:
+    """The pod as an API server would have stored it."""
+    stored = msgspec.structs.replace(pod, spec=pod_defaults.with_defaults(pod.spec))
+    return pods.workload_of(stored, spread_context)
 
 
 @contextmanager
@@ -255,17 +268,12 @@ def preemption_situation_of(question: PodQuestion) -> PreemptionSituation:
     """As for `decide pods`, with PodDisruptionBudgets; pending pods count if they are nominated."""
     situation = pod_situation_of(question)
     budgets = _decoded_objects(question.objects, kinds.held_in("disruption_budgets")).disruption_budgets
-    workloads = []
-    for position, pod in enumerate(question.pods):
-        if not pod.spec.node_name and pod.status.phase not in pods.FINISHED:
-            with _faults_at(f"pods[{position}]"):
-                workloads.append(pods.workload_of(pod, situation.spread_context))
     return PreemptionSituation(
         situation.index,
         situation.workload,
         situation.profile,
         DisruptionBudgets(map(disruption_budgets.budget_of, budgets)),
-        [(workload, workload.nominated_target) for workload in workloads],
+        situation.nominated,
     )
 
 

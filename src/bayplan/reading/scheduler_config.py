@@ -31,10 +31,6 @@ OTHER_PLUGINS = (
 )  # fmt: skip
 PLUGINS = tuple(sorted((*RULES_BY_PLUGIN, *OTHER_PLUGINS)))
 EXTENSION_POINTS = tuple(point.encode_name for point in msgspec.structs.fields(ConfiguredPlugins))
-ARGUMENT_VALIDATORS = {
-    preemption_arguments.PLUGIN: preemption_arguments.validate,
-    **{name: rule.arguments_type.validate for name, rule in RULES_BY_PLUGIN.items()},
-}
 WRITTEN_TYPES = {
     preemption_arguments.PLUGIN: DefaultPreemptionArgs,
     **{name: rule.arguments_type.written_type for name, rule in RULES_BY_PLUGIN.items()},
@@ -150,7 +146,7 @@ def _validate_profiles(profiles: Field, version: KubernetesVersion) -> list[Caus
         first.setdefault(name.text(), name.path)
         found += profile["percentageOfNodesToScore"].check_integer(0, 100, "not in valid range [0-100]")
         found += _validate_plugins(profile["plugins"], version)
-        found += _validate_plugin_config(profile["pluginConfig"])
+        found += _validate_plugin_config(profile["pluginConfig"], version)
     return found
 
 
@@ -194,7 +190,7 @@ def _validate_states(plugins: Field, version: KubernetesVersion) -> list[Cause]:
     ]
 
 
-def _validate_plugin_config(configs: Field) -> list[Cause]:
+def _validate_plugin_config(configs: Field, version: KubernetesVersion) -> list[Cause]:
     found: list[Cause] = []
     seen: set[str] = set()
     for config in configs.items():
@@ -202,6 +198,8 @@ def _validate_plugin_config(configs: Field) -> list[Cause]:
         if name in seen:
             found.append(config.duplicate(go_text.quoted(name)))
         seen.add(name)
-        if name in ARGUMENT_VALIDATORS:
-            found += ARGUMENT_VALIDATORS[name](config["args"])
+        if name == preemption_arguments.PLUGIN:
+            found += preemption_arguments.validate(config["args"])
+        elif name in RULES_BY_PLUGIN:
+            found += RULES_BY_PLUGIN[name].arguments_type.validate_for(version, config["args"])
     return found

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
+from bayplan.model.kubernetes_versions import KubernetesVersion
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire.scheduler_config import WrittenArguments
 
@@ -19,6 +20,16 @@ class Arguments(msgspec.Struct, frozen=True):
     """The arguments of a rule, each with kube-scheduler's default; `written_type` is their type as written."""
 
     written_type: ClassVar[type[WrittenArguments]] = WrittenArguments
+    gated: ClassVar[Mapping[str, tuple[KubernetesVersion, str]]] = {}  # field → since when, and its feature gate
+
+    @classmethod
+    def validate_for(cls, version: KubernetesVersion, written: Field) -> list[Cause]:
+        """The errors with which kube-scheduler of this version does not start."""
+        return cls.validate(written) + [
+            written[name].invalid(f"unexpected field `{name}`, remove it or turn on the feature gate {gate}")
+            for name, (since, gate) in cls.gated.items()
+            if version < since and written[name].present
+        ]
 
     @classmethod
     def validate(cls, written: Field) -> list[Cause]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from bayplan.indexing.slots import At
 from bayplan.model import quantities
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, Scores, StatusCode
 from bayplan.model.workloads import Requests, Workload
+from bayplan.rules import utilization_shapes
 from bayplan.rules.arguments import Arguments
 from bayplan.rules.evictions import Amounts, CapacityConstraint, EvictionEffect, FixedConstraint, Preemptor
 from bayplan.rules.remedies import Alternatives
@@ -37,7 +37,6 @@ MAX_AMOUNT = 1 << 62  # of any resource: beyond this, differences do not fit int
 
 LEAST_ALLOCATED, MOST_ALLOCATED, RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
 SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, RATIO)
-MAX_SHAPE_SCORE = 10  # in a configuration (kube-scheduler: MaxCustomPriorityScore)
 
 
 class ScoringStrategy(msgspec.Struct, frozen=True):
@@ -45,7 +44,7 @@ class ScoringStrategy(msgspec.Struct, frozen=True):
 
     type: str = LEAST_ALLOCATED
     resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
-    shape: tuple[tuple[int, int], ...] = ()
+    shape: utilization_shapes.Shape = ()
 
 
 class ResourcesFitArguments(Arguments, frozen=True):
@@ -346,7 +345,7 @@ def _scorers(strategy: ScoringStrategy) -> tuple[Callable[[Array, Array], Array]
             lambda taken, offered: min(taken, offered) * MAX_SCORE // offered,
         )
     if strategy.type == RATIO:
-        scores = [_broken_line(strategy.shape, utilisation) for utilisation in range(101)]
+        scores = utilization_shapes.scores(strategy.shape)
         table = np.array(scores, np.int64)
         return (
             lambda taken, offered: table[np.where(taken > offered, 100, taken * MAX_SCORE // offered)],
@@ -356,19 +355,6 @@ def _scorers(strategy: ScoringStrategy) -> tuple[Callable[[Array, Array], Array]
         lambda taken, offered: np.where(taken > offered, 0, (offered - taken) * MAX_SCORE // offered),
         lambda taken, offered: 0 if taken > offered else (offered - taken) * MAX_SCORE // offered,
     )
-
-
-def _broken_line(shape: tuple[tuple[int, int], ...], at: int) -> int:
-    """The score at one utilisation, linear between the points of the shape."""
-    for i, (x, y) in enumerate(shape):
-        if at <= x:
-            if i == 0:
-                return y
-            x0, y0 = shape[i - 1]
-            rise = (y - y0) * (at - x0)
-            # Integer division as Go does it, towards zero.
-            return y0 + (abs(rise) // (x - x0)) * (1 if rise >= 0 else -1)
-    return shape[-1][1]
 
 
 def _requested_by_lower_priority(workload: Workload, slot: int, index: PlacementIndex) -> Counter[str]:
@@ -404,25 +390,9 @@ def _validate_strategy(strategy: Field) -> list[Cause]:
             found += resource["weight"].check_integer(1, 100, detail)
     if kind.text() == RATIO:
         missing = ratio.required(f"must be specified when type is {RATIO}")
-        found += _validate_shape(ratio["shape"]) if ratio.present else [missing]
+        found += utilization_shapes.validate(ratio["shape"]) if ratio.present else [missing]
     elif ratio.present:
         found.append(ratio.forbidden(f"must be nil when type is not {RATIO}"))
-    return found
-
-
-def _validate_shape(points: Field) -> list[Cause]:
-    """The function from utilization to score: points in increasing order, each within its range."""
-    items = points.items()
-    if not items:
-        return [points.required("at least one point must be specified")]
-    found: list[Cause] = []
-    for before, after in itertools.pairwise(point["utilization"] for point in items):
-        if before.number() >= after.number():
-            found.append(after.invalid("values must be sorted in increasing order", str(after.number())))
-            break
-    for point in items:
-        found += point["utilization"].check_integer(0, 100, "not in valid range [0, 100]")
-        found += point["score"].check_integer(0, MAX_SHAPE_SCORE, f"not in valid range [0, {MAX_SHAPE_SCORE}]")
     return found
 
 
@@ -430,9 +400,8 @@ def _read_strategy(written: Mapping[str, Any]) -> ScoringStrategy:
     """What is absent or empty has its default, a weight of 0 is 1."""
     weights = tuple((resource["name"], resource.get("weight") or 1) for resource in written.get("resources") or ())
     shape = (written.get("requestedToCapacityRatio") or {}).get("shape") or ()
-    scale = MAX_SCORE // MAX_SHAPE_SCORE
     return ScoringStrategy(
         written.get("type") or LEAST_ALLOCATED,
         weights or ScoringStrategy().resources,
-        tuple((point.get("utilization") or 0, (point.get("score") or 0) * scale) for point in shape),
+        utilization_shapes.read(shape),
     )

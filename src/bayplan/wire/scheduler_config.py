@@ -113,6 +113,11 @@ class NodeResourcesFitArgs(WrittenArguments):
     scoring_strategy: WrittenScoringStrategy | None = None
 
 
+class VolumeBindingArgs(WrittenArguments):
+    bind_timeout_seconds: Int64 | None = None
+    shape: list[UtilizationShapePoint] | None = None
+
+
 class PodTopologySpreadArgs(WrittenArguments):
     defaulting_type: str | None = None
     default_constraints: list[TopologySpreadConstraint] | None = None

@@ -17,6 +17,7 @@ type preemptionAnswer struct {
 	Nominated string              `json:"nominated"`
 	Victims   []string            `json:"victims"`
 	Message   string              `json:"message"`
+	Status    string              `json:"status,omitempty"` // where DefaultPreemption was not asked
 	Others    []*preemptionAnswer `json:"others,omitempty"` // what else was chosen in another attempt
 }
 
@@ -79,6 +80,8 @@ func attempt(asked *question) (*preemptionAnswer, error) {
 		_, message, found := strings.Cut(status.Message(), prefix)
 		if found {
 			answer.Message = prefix + message
+		} else {
+			answer.Status = status.Message()
 		}
 	}
 	answer.Victims = append(answer.Victims, loaded.client.deleted...)

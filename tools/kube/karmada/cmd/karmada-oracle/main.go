@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
@@ -182,13 +183,11 @@ func place(algorithm core.ScheduleAlgorithm, asked *question) *answer {
 	return given
 }
 
-// remaining names the terms from the observed one on; all of them if it is none of these.
+// remaining names the terms from the first one with the observed name on; all of them if it is none of these.
 func remaining(terms []policyv1alpha1.ClusterAffinityTerm, observed string) []string {
+	named := func(term policyv1alpha1.ClusterAffinityTerm) bool { return term.AffinityName == observed }
 	var names []string
-	for _, term := range terms {
-		if term.AffinityName == observed {
-			names = nil
-		}
+	for _, term := range terms[max(0, slices.IndexFunc(terms, named)):] {
 		names = append(names, term.AffinityName)
 	}
 	return names
