@@ -179,10 +179,10 @@ def _build(folder, module, packages, file):
     """Build beside `folder` and then rename, so that `folder` is always complete."""
     started = time.monotonic()
     _print(f"building {', '.join(packages)} once, which takes some minutes: {folder}")
-    chosen = f"-modfile={file}"
+    chosen = [] if file == "go.mod" else [f"-modfile={file}"]
     tests = ["-test"] if any(map(_is_test, packages)) else []
     template = "{{with .Error}}{{.}}{{end}}"
-    fetched = _go("list", chosen, "-deps", *tests, "-f", template, *packages.values(), module=module)
+    fetched = _go("list", *chosen, "-deps", *tests, "-f", template, *packages.values(), module=module)
     if fetched.returncode:
         raise UnavailableError(f"Go modules cannot be fetched: {_last_line(fetched.stderr)}")
     _print(f"modules fetched after {time.monotonic() - started:.0f} s")
@@ -191,7 +191,7 @@ def _build(folder, module, packages, file):
         for name, package in packages.items():
             arguments = ("-ldflags", f"-s -w {VERSION_FLAGS}", "-o", str(half / name), package)
             command = ("test", "-c") if _is_test(name) else ("build",)
-            done = _go(*command, chosen, *arguments, module=module)
+            done = _go(*command, *chosen, *arguments, module=module)
             if done.returncode:
                 raise RuntimeError(f"go {' '.join(command)} {package} failed:\n{done.stderr}")
             _print(f"{name} built after {time.monotonic() - started:.0f} s")
