@@ -21,6 +21,10 @@ from bayplan.wire import placements as wire
 from bayplan.wire.fleets import ResourceBinding
 
 SCHEDULER_NAME = "default-scheduler"
+SCHEDULER_NAMES = (
+    SCHEDULER_NAME,
+    "bayplan",
+)  # of which a plan places the bindings: karmada-scheduler's and Bayplan's own
 APPLIED_PLACEMENT = "policy.karmada.io/applied-placement"
 POLICY_LABELS = (
     "propagationpolicy.karmada.io/permanent-id",
@@ -38,7 +42,7 @@ DELETED, SUSPENDED, OTHER_SCHEDULER, DEPENDENCY, NO_PLACEMENT = (
 
 
 def reason_to_skip(
-    binding: ResourceBinding, *, handwritten: bool, scheduler_names: Container[str] = (SCHEDULER_NAME,)
+    binding: ResourceBinding, *, handwritten: bool, scheduler_names: Container[str] = SCHEDULER_NAMES
 ) -> str:
     """Why the scheduler ignores the binding; empty if it does not. Karmada's labels are optional if `handwritten`."""
     spec, meta = binding.spec, binding.metadata
