@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bayplan.live.fleet_writer import DryRunFleetWriter
 from bayplan.queueing.pending_pod import QueueStage
 from bayplan.wire.meta import ApiObject, ObjectMeta
 from live_loop.fleet_simulated import FleetSimulation, over_quota
@@ -282,3 +283,31 @@ async def test_no_missed_requeue_is_found_by_the_sweep(fleet):
     await fleet.settle()
     assert fleet.shares("web") == {"late": 2}
     assert b"bayplan_missed_requeues_total 0.0" in fleet.parts.metrics.text()
+
+
+async def test_what_others_write_after_a_result_that_changed_nothing_counts(fleet):
+    fleet.cluster("two")
+    fleet.bind("web", EVERYWHERE)
+    await fleet.settle()
+    fleet.cluster("two", labels={"changed": "yes"}, generation=2)
+    await fleet.settle()
+    fleet.change("web", {"spec": {"clusters": [{"name": "one", "replicas": 2}], "suspension": {"scheduling": True}}})
+    fleet.report()
+    assert fleet.counted("web") == {"one": 2}
+
+
+async def test_a_dry_run_writes_nothing_and_counts_what_it_would_write():
+    fleet = FleetSimulation()
+    fleet.server.patch = DryRunFleetWriter().patch
+    fleet.cluster("one")
+    fleet.bind("web", AGGREGATED)
+    await fleet.settle()
+    assert fleet.shares("web") == {}
+    assert fleet.counted("web") == {"one": 2}
+    fleet.change("web", {"metadata": {"labels": {"a": "b"}}})
+    fleet.report()
+    assert fleet.counted("web") == {"one": 2}
+    fleet.change("web", {"spec": {"replicas": 3}})
+    fleet.report()
+    await fleet.settle()
+    assert fleet.counted("web") == {"one": 3}

@@ -19,7 +19,7 @@ from bayplan.live import fleet_results
 from bayplan.live.cluster_writer import NotLeadingError, PodGoneError, RejectedError, UnknownOutcomeError
 from bayplan.live.fleet_results import ScheduleResult
 from bayplan.live.fleet_writer import FleetWriter, has_changed, ref_of
-from bayplan.watching.fleet_state import FleetState
+from bayplan.watching.fleet_state import FleetState, key_of
 from bayplan.wire.fleets import ResourceBinding
 
 MAX_RETRY_PAUSE_SECONDS = 10.0
@@ -59,6 +59,8 @@ class BindingWriter:
             )
             if answer is not written:
                 self._state.wrote_result(answer)
+            elif not fleet_results.object_patch(written, shares, placement):
+                self._state.forget(key_of(written))
         generation = answer.metadata.generation
         last = await self.write_status(
             answer, lambda now: fleet_results.status_patch(now, result, generation, self._wall())

@@ -67,7 +67,8 @@ class FleetState:
 
     `names` are those of the schedulers whose bindings it schedules. `bindings` are the last reports, or what a write
     has returned since. `writing` are the bindings about which something is being written, with the generation that it
-    was decided for, and `assumed` those that count on the clusters of a result which is not written yet.
+    was decided for. `assumed` are those that count on the clusters of a result which no report shows yet, with the last
+    generation without it.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class FleetState:
         self.bindings: dict[WorkloadKey, ResourceBinding] = {}
         self.workloads: dict[WorkloadKey, Workload] = {}
         self.writing: dict[WorkloadKey, int] = {}
-        self.assumed: set[WorkloadKey] = set()
+        self.assumed: dict[WorkloadKey, int] = {}
         self.terminating: set[str] = set()
         self.unreadable: set[str] = set()  # clusters on which nothing more is placed
         self.templates = FleetTemplates()
@@ -215,8 +216,8 @@ class FleetState:
         workload = self._read(written)
         self.bindings[key], self.workloads[key] = written, workload
         generation = written.metadata.generation
-        if key in self.assumed and generation > self.writing.get(key, generation):
-            self.assumed.discard(key)
+        if generation > self.assumed.get(key, generation):
+            del self.assumed[key]
         if key not in self.assumed:
             self._count(key, workload, written)
         if not self.is_ours(written):
@@ -239,7 +240,8 @@ class FleetState:
         self.templates.note(key, known, None)
         del self.bindings[key], self.workloads[key]
         self._own.pop(key, None)
-        for keys in (self.assumed, self._unreported, self._again):
+        self.assumed.pop(key, None)
+        for keys in (self._unreported, self._again):
             keys.discard(key)
         self._uncount(key)
         self.queue.delete(key)
@@ -285,7 +287,7 @@ class FleetState:
         known = self.bindings[key]
         self.writing[key] = known.metadata.generation
         if assumes:
-            self.assumed.add(key)
+            self.assumed[key] = known.metadata.generation
         return known
 
     def wrote_result(self, answer: ResourceBinding) -> None:
@@ -295,8 +297,7 @@ class FleetState:
             self._own[key] = answer.metadata.generation
             self.wrote(answer)
             if self.bindings[key].metadata.generation <= answer.metadata.generation:
-                self.assumed.discard(key)
-                self._count(key, self.workloads[key], self.bindings[key])
+                self.forget(key)
 
     def wrote(self, answer: ResourceBinding) -> None:
         """Note what the API server has returned to any write."""
@@ -306,11 +307,9 @@ class FleetState:
             self._unreported.add(key)
 
     def forget(self, key: WorkloadKey) -> None:
-        """Count a binding as it was last reported, because its result was not written."""
-        if key in self.assumed:
-            self.assumed.discard(key)
-            if key in self.bindings:
-                self._count(key, self.workloads[key], self.bindings[key])
+        """Count a binding as it is known: it has its result already, or the result was not written."""
+        if self.assumed.pop(key, None) is not None and key in self.bindings:
+            self._count(key, self.workloads[key], self.bindings[key])
 
     def on_failure(self, pending: PendingBinding) -> None:
         """Let a binding be tried again after a pause."""
