@@ -170,14 +170,15 @@ def place(
     found = loading.load(sources, scope, decisions, console, assumed_load=hpa, what_if=what_if)
     displaced = getattr(found, "displaced", {})  # is placed, in scope or not
     pending = [workload for workload in found.pending if workload.key in displaced or is_included(workload)]
-    if not pending and not getattr(found, "rollouts", ()) and not what_if.drain:
-        console.note("there is nothing to place")
     from bayplan.reading.cluster import LoadedCluster
 
+    scales_running = not isinstance(found, LoadedCluster) and (replicas is not None or bool(scale))
+    if not pending and not getattr(found, "rollouts", ()) and not what_if.drain and not scales_running:
+        console.note("there is nothing to place")
     if not isinstance(found, LoadedCluster):
         from bayplan.cli import place_fleet
 
-        if replicas is not None or scale:
+        if scales_running:
             chosen = place_fleet.scaled_workloads(found, is_included)
             fits = place_fleet.scale(chosen, found, scale or replicas or MAX, output, console)
             return commands.exit_code(fits, exit_zero=exit_zero)
