@@ -125,7 +125,9 @@ def _work(seed, first, end, folder):
             outcome.failure = "memory"
         if outcome.failure and outcome.failure not in known:
             known.add(outcome.failure)
+            before_shrinking = time.process_time()
             files = shrinking.shrunk(case, outcome.failure) if outcome.failure != "memory" else case.files
+            before += time.process_time() - before_shrinking
             _tell(
                 failure=outcome.failure,
                 case=number,

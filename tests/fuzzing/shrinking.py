@@ -1,10 +1,12 @@
 """The smallest files that still fail for the same cause."""
 
 import copy
+import time
 
 from fuzzing import cases, running
 
 MAX_RUNS = 600
+MAX_SECONDS = 120  # of processor time, which few runs take if each is too slow
 
 
 def shrunk(case, failure):
@@ -18,6 +20,7 @@ def shrunk(case, failure):
 class _Search:
     def __init__(self, case, failure):
         self.case, self.failure, self.files, self.runs_left = case, failure, dict(case.files), MAX_RUNS
+        self.ends = time.process_time() + MAX_SECONDS
 
     def shrink(self, name):
         if name not in self.case.documents:
@@ -29,7 +32,7 @@ class _Search:
 
     def fails(self, name, content):
         self.runs_left -= 1
-        if self.runs_left < 0:
+        if self.runs_left < 0 or time.process_time() > self.ends:
             return False
         files = {**self.files, name: content}
         given = files[self.case.stdin] if self.case.stdin else b""

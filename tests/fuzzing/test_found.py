@@ -1,6 +1,7 @@
 """What the fuzzer has found: each document once ended a command with a traceback or an answer that no terminal should get."""
 
 import json
+import pathlib
 
 import pytest
 import yaml
@@ -10,6 +11,7 @@ from fuzzing import running
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
 DIGITS = "9" * 400
+ROOT = pathlib.Path(__file__).parents[2]
 RECORDING = '{"recording":"bayplan.io/recording/v1"}\n'
 
 
@@ -195,3 +197,16 @@ def test_a_value_of_the_wrong_type_in_an_object_that_the_state_has(kind, before,
     outcome = running.run(["place", "--state", "state", "-f", "doc"], files, b"")
     assert outcome.failure == "", outcome.detail
     assert expected in outcome.stderr + outcome.stdout.decode()
+
+
+def test_an_old_replica_set_that_requests_two_billion_pods():
+    state = (ROOT / "examples/18-stuck-rollout/state.yaml").read_text()
+    head, _, rest = state.partition("kind: ReplicaSet")
+    files = {
+        "state": f"{head}kind: ReplicaSet{rest.replace('replicas: 3', 'replicas: 2147483647', 1)}".encode(),
+        "doc": (ROOT / "examples/18-stuck-rollout/web.yaml").read_bytes(),
+    }
+    outcome = running.run(["place", "--state", "state", "-f", "doc"], files, b"")
+    assert outcome.failure == "", outcome.detail
+    assert "ReplicaSet shop/web-5d4f8: spec.replicas: expected at most 1,000,000 pods" in outcome.stderr
+    assert outcome.code == 2

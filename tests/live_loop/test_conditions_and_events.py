@@ -6,6 +6,7 @@ import pytest
 
 from bayplan.live import events
 from bayplan.live.cluster_writer import PodGoneError, RejectedError, UnknownOutcomeError
+from bayplan.validating import names
 from live_loop.simulated import Simulation
 
 
@@ -96,6 +97,15 @@ async def test_an_expired_event_is_created_again(cluster):
     cluster.state.queue.activate("web/huge", "uid-1")
     await cluster.settle(20)
     assert len(cluster.notes("huge", "FailedScheduling")) == 2
+
+
+@pytest.mark.parametrize("end", ["-", "--", "."])
+async def test_the_event_of_a_pod_with_a_long_name_has_a_valid_name(cluster, end):
+    name = f"{'a' * (200 - len(end))}{end}{'b' * 20}"
+    cluster.add_pod(name, cpu="100")
+    await cluster.settle()
+    (event,) = [one for one in cluster.events if one["regarding"]["name"] == name]
+    assert names.dns_subdomain(event["metadata"]["name"]) == []
 
 
 async def test_a_rejected_bind_counts_as_an_error(cluster):

@@ -41,6 +41,7 @@ from bayplan.controllers.rollouts import (
 )
 from bayplan.controllers.stateful_sets import PodsByOrdinal, StatefulSetState
 from bayplan.errors import InputError
+from bayplan.mapping.pods import controller_of
 from bayplan.model.labels import NO_EXECUTE
 from bayplan.wire import kinds
 from bayplan.wire.controllers import AnyController, Controller, PodTemplateSpec
@@ -141,7 +142,7 @@ def _check_limit(state: DesiredState) -> None:
     n_all, most = 0, pod_creation.MAX_CREATED_PODS
     for kind in _BUILDERS:
         for controller in state.controllers[kind]:
-            if kind == "DaemonSet" or key_of(controller) not in state.replaced:
+            if kind == "DaemonSet" or not _creates_pods(controller, state):
                 continue
             n_pods, path = pod_templates.n_replicas(controller), "spec.replicas"
             if kind == "Job" and isinstance(controller, Controller):
@@ -150,6 +151,14 @@ def _check_limit(state: DesiredState) -> None:
             if n_all > most:
                 message = f"expected at most {most:,} pods to be made from controllers in all, got {n_all:,}"
                 raise InputError(state.fault(controller, message, path))
+
+
+def _creates_pods(controller: AnyController, state: DesiredState) -> bool:
+    """Whether it is changed, or is an old ReplicaSet of a Deployment that is: that one may lack pods of its own."""
+    owner = controller_of(controller.metadata)
+    key = key_of(controller)
+    owned = owner is not None and ObjectKey(owner.kind, key.namespace, owner.name) in state.replaced
+    return key in state.replaced or (key.kind == "ReplicaSet" and owned)
 
 
 class _Builder(msgspec.Struct):

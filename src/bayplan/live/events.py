@@ -162,7 +162,8 @@ class EventRecorder:
         # The time keeps names unique across restarts.
         self._serial += 1
         stamp = int(at.timestamp() * 1_000_000)
-        return f"{subject.name[:200]}.{stamp:x}{self._serial:04x}"
+        beginning = subject.name[:200].rstrip("-.")  # no part of a name between dots ends with a dash
+        return f"{beginning}.{stamp:x}{self._serial:04x}"
 
     def _body(
         self, subject: ObjectRef, name: str, reason: str, note: str, action: str, *, at: datetime, warning: bool
