@@ -210,3 +210,12 @@ def test_an_old_replica_set_that_requests_two_billion_pods():
     assert outcome.failure == "", outcome.detail
     assert "ReplicaSet shop/web-5d4f8: spec.replicas: expected at most 1,000,000 pods" in outcome.stderr
     assert outcome.code == 2
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+@pytest.mark.parametrize("kind", ["Node", "Other"])
+def test_a_number_out_of_range_in_an_object_of_an_unknown_group(kind, output):
+    text = f'{{"apiVersion":"example.com/v1","kind":"{kind}","metadata":{{"name":"a"}},"status":{{"a":{DIGITS}}}}}'
+    for option in ("-f", "--state"):
+        outcome = running.run(["place", option, "doc", "-o", output], {"doc": text.encode()}, b"")
+        assert outcome.failure == "", outcome.detail

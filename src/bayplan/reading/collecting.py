@@ -20,7 +20,7 @@ from bayplan.controllers import custom_kinds, pod_templates
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
 from bayplan.errors import Fault, InputError
 from bayplan.reading import checking, json_documents
-from bayplan.reading.documents import Document, Source
+from bayplan.reading.documents import Document, JsonObject, Source
 from bayplan.validating import pods, structure_faults
 from bayplan.validating.fields import Field
 from bayplan.wire import conversion, kinds
@@ -314,6 +314,12 @@ class Collector:
     def _keep_template(self, document: Document) -> None:
         """Keep the metadata, which only a fleet reads; its faults count only there."""
         found = _decoded(document, ApiObject)
+        is_read_whole = kinds.KINDS.get((document.api_version.rpartition("/")[0], document.kind)) is None
+        content: JsonObject = {}
+        try:
+            content = document.plain() if is_read_whole else content
+        except structure_faults.UNDECODABLE as error:  # in a field of which the metadata knows nothing
+            found = [document.fault(structure_faults.decoding_message(error))]
         if isinstance(found, list):
             if self.phase is Phase.STATE:
                 self._reject(found)
@@ -327,9 +333,9 @@ class Collector:
         found.api_version, found.kind = document.api_version, document.kind
         found.metadata.name, found.metadata.namespace = document.name, document.namespace
         self.inputs.templates.append(found)
-        if kinds.KINDS.get((document.api_version.rpartition("/")[0], document.kind)) is None:
+        if is_read_whole:
             key = document.api_version, document.kind, document.namespace, document.name
-            self.inputs.template_contents[key] = document.plain()
+            self.inputs.template_contents[key] = content
 
     def _decode(self, document: Document, row: ApiKind, wire_type: WireType) -> None:
         """Decode the object, give it the name and namespace that it will have in the cluster, and store it."""

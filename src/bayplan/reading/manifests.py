@@ -6,6 +6,7 @@ Files are read again for it, because most objects are reduced as they are read. 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import BinaryIO
 
@@ -15,6 +16,7 @@ from bayplan.explaining.patches import ManifestSource, ManifestToRevise
 from bayplan.model.workloads import WorkloadKey
 from bayplan.reading import files
 from bayplan.reading.documents import Document, JsonObject
+from bayplan.validating import structure_faults
 from bayplan.wire import kinds
 from bayplan.wire.kinds import ApiKind
 
@@ -37,7 +39,8 @@ def in_files(
         for item in () if isinstance(source, Fault) else files.documents_of(source):
             if isinstance(item, Document) and (row := _wanted(item, wanted, namespace)) is not None:
                 place = "" if row.cluster_wide else item.namespace or namespace
-                found.setdefault(ObjectKey(row.kind, place, item.name), item.plain())
+                with contextlib.suppress(*structure_faults.UNDECODABLE):  # one that was set aside
+                    found.setdefault(ObjectKey(row.kind, place, item.name), item.plain())
     return lambda row, place, name: found.get(ObjectKey(row.kind, place, name))
 
 
