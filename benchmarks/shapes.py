@@ -54,10 +54,14 @@ NAMED = {
     "not-tenant-key": "pods namespaces=app by=shared anti_preferred=1 scope=absent-own apps=size-3",
     # A few apps name so many pods that almost every pod has a label value of its own in a term.
     "named-pods": "pods share=1 preferred=8 by=pod operator=notin-100 keys=host+zone spread=hard-host apps=size-3",
+    # Every pod has a label of its own, and the selector of a spread constraint one that many pods share.
+    "spread-shared": "pods per_pod=job share=10 preferred=8 scope=all empty=20 spread=soft-zone spread_by=shared",
     "taints": "pods taints=many-soft apps=each new=100",
     # The policy of Karmada's proposal: labelSelector and matchLabelKeys, two pipelines to a group.
     "flink": "fleet policies=one affinity=none terms=anti select=both spread=one group_size=pair new=50",
     "not-group": "fleet policies=one affinity=none terms=preferred select=not-selector group_size=pair new=50",
+    # Away from all others of a namespace but the own group.
+    "alone": "fleet regions=1 spread=one groups=anti terms=both select=not-selector topology=zone namespaces=10",
     "policies": "fleet policies=each affinity=names division=dynamic requests=policy replicas=varied",
     "fleet-groups": "fleet policies=of-1000 groups=anti group_size=ten spread=one namespaces=10",
 }

@@ -34,19 +34,20 @@ COUNTED = {
     "arrays filled": [(EvaluationCache, "_evaluate"), (NodeKeys, "rebuild"), (ClassRanking, "_build")],
     "rows corrected": [(EvaluationCache, "_correct"), (NodeKeys, "correct")],
     "classes split": [(PeerIndex, "_split")],
+    "classes compared": [(PeerIndex, "class_matches")],
 }
 SLACK = 1.3  # what depends on where workloads happen to be
 
 
-def operations(shape, n_existing, monkeypatch):
-    """How often each operation is done for the second half of the pending workloads."""
+def operations(shape, n_existing, monkeypatch, counting_from=N_PENDING // 2):
+    """How often each operation is done for the second half of the pending workloads, or from an earlier one on."""
     kind = shapes.kind_of(shape)
     given = shapes.generate(shape, N_TARGETS, n_existing, N_PENDING, N_FEW)
     counts, waiting = Counter(), {"n": 0}
 
     def counted(label, method):
         def counting(*arguments, **named):
-            counts[label] += waiting["n"] > N_PENDING // 2
+            counts[label] += waiting["n"] > counting_from
             return method(*arguments, **named)
 
         return counting
@@ -77,3 +78,10 @@ def test_a_decision_takes_as_many_operations_with_eight_times_as_many_existing_w
     few, many = (operations(shape, n_existing, monkeypatch) for n_existing in (N_FEW, N_MANY))
     for label in COUNTED:
         assert many[label] <= SLACK * few[label] + N_PENDING, f"{label}: {few[label]}, then {many[label]}"
+
+
+def test_what_many_terms_exclude_a_little_from_is_counted_before_the_first_decision(monkeypatch):
+    # Each binding has a term of its own: all of its namespace but three groups.
+    few, many = (operations(shapes.parse(["alone"]), n, monkeypatch, counting_from=0) for n in (N_FEW, N_MANY))
+    assert few["classes compared"], "with few such terms, the first decision counts what they match"
+    assert many["classes compared"] <= SLACK * few["classes compared"]

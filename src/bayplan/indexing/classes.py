@@ -206,12 +206,19 @@ class ClassTable(msgspec.Struct, eq=False):
         del self.by_id[dropped.id]
         self._leave(dropped)
 
-    def relabel(self, cls: WorkloadClass, visible: VisibleLabels) -> None:
-        """Give a class other visible labels, which no other class of its sort has."""
-        self._leave(cls)
+    def show(self, cls: WorkloadClass, label: tuple[str, str], visible: VisibleLabels) -> None:
+        """Make one more label of a class visible, or its value; no other class of its sort has these visible labels."""
+        key, before = label[0], cls.labels.get(label[0])
+        del self.by_key[cls.key]
         cls.key = (cls.namespace, visible, cls.terminating, cls.affinity)
         cls.labels = dict(visible)
-        self._enter(cls)
+        self.by_key[cls.key] = cls
+        # The other labels stay listed: often many classes get one more at once.
+        if before is None:
+            self.by_label.setdefault((key, None), {})[cls.id] = cls
+        else:
+            self._unlist(cls, (key, before))
+        self.by_label.setdefault(label, {})[cls.id] = cls
 
     def _enter(self, cls: WorkloadClass) -> None:
         self.by_key[cls.key] = cls
@@ -221,10 +228,13 @@ class ClassTable(msgspec.Struct, eq=False):
     def _leave(self, cls: WorkloadClass) -> None:
         del self.by_key[cls.key]
         for mention in _listed_under(cls):
-            listed = self.by_label[mention]
-            del listed[cls.id]
-            if not listed:
-                del self.by_label[mention]
+            self._unlist(cls, mention)
+
+    def _unlist(self, cls: WorkloadClass, mention: Mention) -> None:
+        listed = self.by_label[mention]
+        del listed[cls.id]
+        if not listed:
+            del self.by_label[mention]
 
     def candidates(self, term: PeerTerm) -> list[WorkloadClass]:
         """
@@ -266,6 +276,13 @@ class ClassTable(msgspec.Struct, eq=False):
                 return None
             mentions = [(NAMESPACE, name) for name in names]
         return [self.by_label.get(mention, {}) for mention in mentions]
+
+
+def with_label(visible: VisibleLabels, label: tuple[str, str]) -> VisibleLabels:
+    """The visible labels with one more, or with this value of a label instead of another."""
+    if not visible or visible[-1][0] < label[0]:  # as often as not, and faster
+        return (*visible, label)
+    return tuple(sorted((*[other for other in visible if other[0] != label[0]], label)))
 
 
 def _listed_under(cls: WorkloadClass) -> Iterator[Mention]:

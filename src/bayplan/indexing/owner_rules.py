@@ -89,7 +89,7 @@ class OwnerFamily(msgspec.Struct, eq=False):
     Rules that differ only in the labels that they exclude; `total` counts the owners of all.
 
     `common` are the labels that many of them exclude. For sets of these, `by_common` counts the owners of the rules
-    that exclude any of the set.
+    that exclude any of the set. `base_entry` is that of the base, while the index counts what this matches.
     """
 
     key: FamilyKey
@@ -99,6 +99,7 @@ class OwnerFamily(msgspec.Struct, eq=False):
     rules: dict[int, OwnerRule] = {}  # by id
     common: set[Mention] = set()
     by_common: dict[frozenset[Mention], Counter] = {}
+    base_entry: TermEntry | None = None
 
     def add(self, rule: OwnerRule, labels: Iterable[Mention]) -> bool:
         """Add a rule that excludes these labels; returns whether one of them becomes common thereby."""
@@ -298,6 +299,10 @@ class OwnerRules:
             # All of them have the same base.
             if some and some[0].base.matches(labels, namespace, namespace_labels, terminating=False):
                 yield from some
+
+    def families_of(self, base: PeerTerm) -> Collection[OwnerFamily]:
+        """The families whose rules differ from this term only in what they exclude."""
+        return self._by_base.get(base, {}).values()
 
     def changed_since(self, generation: int) -> list[PeerTerm] | None:
         """Terms whose matches see other rules since a generation; None if they are many, or not known."""

@@ -25,10 +25,11 @@ from bayplan.indexing.classes import (
     VisibleLabels,
     WorkloadClass,
     members_of,
+    with_label,
 )
 from bayplan.indexing.owner_rules import ALL_ROLES, OwnerRule, OwnerRules, Role
 from bayplan.indexing.slots import ValueColumn
-from bayplan.indexing.term_table import Counter, Mention, Reach, TermEntry, TermTable
+from bayplan.indexing.term_table import COMMON, Counter, Mention, Reach, TermEntry, TermTable
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm, ResolvedTerm, resolve
@@ -157,10 +158,10 @@ class PeerIndex:
             if not entry.matches:
                 self.terms.counted.add(entry.term, entry)
             counter = entry.matches[column.key] = Counter(column)
-            for cls in self.classes.candidates(entry.term):
-                if self.class_matches(entry.term, cls):
-                    cls.matched[counter] = None
-                    self._count_members(cls, counter, +1)
+            matching = [cls for cls in self.classes.candidates(entry.term) if self.class_matches(entry.term, cls)]
+            for cls in matching:
+                cls.matched[counter] = None
+            self._count_members(matching, counter, +1)
         return Reach(counter, keys, tuple(map(self._column, keys)))
 
     # Changes
@@ -247,7 +248,7 @@ class PeerIndex:
         change.subtract(iter(before))
         for counter, times in change.items():
             if times:
-                self._count_members(cls, counter, times)
+                self._count_members([cls], counter, times)
 
     # Classes
 
@@ -305,6 +306,7 @@ class PeerIndex:
                 source = use.source
                 rule = OwnerRule(role, entry, source, reach, source.weight, source.limit, self_matching)
                 self.owner_rules.add(rule, self.terms.is_common)
+                self._count_bases(rule)
             rule.uses += 1
             rules.append(rule)
         return rules
@@ -314,6 +316,24 @@ class PeerIndex:
             rule.uses -= 1
             if not rule.uses:
                 self.owner_rules.remove(rule)
+                for family in [one.family for one in rule.memberships if not one.family.rules]:
+                    if family.base_entry is not None:
+                        self.release(family.base_entry)
+
+    def _count_bases(self, rule: OwnerRule) -> None:
+        """
+        Count what the bases of the rule's families match, if many rules have them, as long as there are the families.
+
+        The next workload with such a term needs the count of all that the base matches, less what the term excludes.
+        From the beginning it costs little; for the first decision it would be read from every workload.
+        """
+        for base in {one.family.base for one in rule.memberships if one.family.base_entry is None}:
+            families = self.owner_rules.families_of(base)
+            if sum(len(family.rules) for family in families) > COMMON:
+                for family in families:
+                    if family.base_entry is None:
+                        family.base_entry = self.hold(base)
+                        self.match_reach(family.base_entry, family.key[1])
 
     def _matched_by(self, cls: WorkloadClass) -> Counters:
         namespace_labels = self.namespaces.get(cls.namespace, NO_LABELS)
@@ -324,14 +344,17 @@ class PeerIndex:
             for counter in entry.matches.values()
         }
 
-    def _count_members(self, cls: WorkloadClass, counter: Counter, sign: int) -> None:
-        if cls.n_spread or cls.nowhere:  # a workload on several targets counts once in each domain, and once in all
-            records, add = self.records, counter.add
-            for alike in cls.label_sets.values():
-                for key in alike:
-                    add(records[key].slots, sign)
-            return
-        counter.add_all(cls.members, cls.n_members, sign)
+    def _count_members(self, classes: Iterable[WorkloadClass], counter: Counter, change: int) -> None:
+        groups, n_members = [], 0
+        for cls in classes:
+            if cls.n_spread or cls.nowhere:  # a workload on several targets counts once in each domain, and once in all
+                for alike in cls.label_sets.values():
+                    for key in alike:
+                        counter.add(self.records[key].slots, change)
+            else:
+                groups.append(cls.members)
+                n_members += cls.n_members
+        counter.add_all(groups, n_members, change)
 
     # Distinguishing classes
 
@@ -346,28 +369,31 @@ class PeerIndex:
         having = chain.from_iterable(by_value.values()) if value is None else by_value.get(value, ())
         # Classes that show more of the label than that were split before, and have not been merged since.
         unsplit = (None,) if value is None else (None, OTHER)
-        by_class: dict[int, list[LabelSet]] = {}
+        by_class: dict[WorkloadClass, list[LabelSet]] = {}
         for label_set in having:
-            for class_id, cls in label_set.classes.items():
-                if cls.labels.get(key) in unsplit:
-                    by_class.setdefault(class_id, []).append(label_set)
-        for class_id, label_sets in by_class.items():
-            self._split(self.classes.by_id[class_id], label_sets, (key, OTHER if value is None else value))
+            for cls in label_set.classes.values():
+                if cls in by_class:
+                    by_class[cls].append(label_set)
+                elif cls.labels.get(key) in unsplit:
+                    by_class[cls] = [label_set]
+        for cls, label_sets in by_class.items():
+            self._split(cls, label_sets, (key, OTHER if value is None else value))
 
     def _split(self, cls: WorkloadClass, label_sets: Collection[LabelSet], label: tuple[str, str]) -> None:
         """Make a label, or the value of one, visible for the members with some of the label sets of a class."""
         before = cls.key[1]
-        visible = tuple(sorted((*(other for other in before if other[0] != label[0]), label)))
+        visible = with_label(before, label)
         other = self.classes.by_key.get((cls.namespace, visible, cls.terminating, cls.affinity))
-        n_moving = sum(map(len, map(cls.label_sets.__getitem__, label_sets)))
-        if other is None and 2 * n_moving > cls.n_members:  # the larger part stays, and its class is relabelled
-            self.classes.relabel(cls, visible)
-            if n_moving < cls.n_members:
-                staying = set(label_sets)
-                rest = [labels for labels in cls.label_sets if labels not in staying]
-                self._move(cls, rest, self._sibling(cls, before))
-        else:
-            self._move(cls, label_sets, other or self._sibling(cls, visible))
+        if other is not None:
+            self._move(cls, label_sets, other)
+        elif len(label_sets) == len(cls.label_sets):
+            self.classes.show(cls, label, visible)
+        elif 2 * sum(map(len, map(cls.label_sets.__getitem__, label_sets))) <= cls.n_members:
+            self._move(cls, label_sets, self._sibling(cls, visible))
+        else:  # the larger part stays, and its class is relabelled
+            self.classes.show(cls, label, visible)
+            staying = set(label_sets)
+            self._move(cls, [one for one in cls.label_sets if one not in staying], self._sibling(cls, before))
 
     def _sibling(self, cls: WorkloadClass, visible: VisibleLabels) -> WorkloadClass:
         """

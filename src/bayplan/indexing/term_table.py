@@ -8,8 +8,9 @@ dropped with its last use. Knows nothing of what the counts are used for.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -60,16 +61,19 @@ class Counter:
             if domain != ABSENT:
                 self._bump(domain, change)
 
-    def add_all(self, members: Mapping[int, Collection[object]], n_members: int, change: int) -> None:
-        """Count many workloads that are on one target each: `members` has the `n_members` of them by slot."""
-        column, n = self.column, len(members)
+    def add_all(self, groups: Sequence[Mapping[int, Collection[object]]], n_members: int, change: int) -> None:
+        """Count many workloads that are on one target each: `groups` have the `n_members` of them by slot."""
+        column, n = self.column, sum(map(len, groups))
         if n < MAX_SINGLE_TARGETS or column.further:
-            for slot, here in members.items():
-                self.add((slot,), change * len(here))
+            for members in groups:
+                for slot, here in members.items():
+                    self.add((slot,), change * len(here))
             return
-        domains = column.of_slot.take(np.fromiter(members, np.intp, n))
-        # Where no target has two of them, there is no need to look at every set.
-        numbers = None if n == n_members else np.fromiter(map(len, members.values()), np.int64, n)
+        domains = column.of_slot.take(np.fromiter(chain.from_iterable(groups), np.intp, n))
+        # Where no target has two of a group, there is no need to look at every set.
+        numbers = None
+        if n != n_members:
+            numbers = np.fromiter((len(here) for members in groups for here in members.values()), np.int64, n)
         by_domain = np.bincount(domains, weights=numbers, minlength=1).astype(np.int64)
         by_domain[ABSENT] = 0
         occupied = np.flatnonzero(by_domain)
