@@ -95,7 +95,9 @@ def _try_affinities(workload: Workload, engine: FleetEngine) -> FleetDecision:
     start = next((i for i, group in enumerate(groups) if binding.observed and group.name == binding.observed), 0)
     failed: list[AffinityAttempt] = []
     for group in groups[start:]:
-        trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
+        trying = workload
+        if group is not binding.group:
+            trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
         attempt = _try_affinity(trying, engine)
         if attempt.failure is None:
             errors = tuple([str(one.failure) for one in failed])

@@ -53,7 +53,7 @@ def test_a_change_of_a_target_reads_its_own_keys_alone(reads):
     index.column("zone")
     reads.clear()
     index.update_target(Target(name="n0", labels={"zone": "b"}))
-    assert set(reads) <= {"zone", *column_table.KEYS_OF_ALL_TARGETS}
+    assert set(reads) <= {"zone", *slots.KEYS_OF_ALL_TARGETS}
     assert len(kept) == 100
 
 

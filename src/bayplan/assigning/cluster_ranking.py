@@ -24,7 +24,9 @@ from bayplan.engine import filtering
 from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.indexing.slots import CLUSTER_FACTS
 from bayplan.model.bindings import Binding
+from bayplan.model.terms import TARGET
 from bayplan.model.workloads import Workload
 from bayplan.rules.cluster_affinity import tier_by_target
 from bayplan.rules.rule import AnyRule, Rule
@@ -72,6 +74,8 @@ class FleetEngine(Engine):
     def __init__(self, index: PlacementIndex, rules: Sequence[AnyRule]) -> None:
         """The rules about clusters alone come first, then those about peers, which must reject by codes."""
         super().__init__(index, rules)
+        for key in (TARGET, CLUSTER_FACTS):  # by which groups are counted, and clusters filtered: no decision waits
+            index.column(key)
         self.about_clusters = tuple(takewhile(lambda rule: not rule.follows_workloads, self.rules))
         self.about_peers = self.rules[len(self.about_clusters) :]
         for rule in self.about_peers:
@@ -133,10 +137,13 @@ def find_clusters_that_fit(workload: Workload, engine: FleetEngine) -> FittingCl
     if workload.binding.previous:  # clusters that hold the workload are exempt from some rules
         return FittingClusters(filtering.run(workload, engine), ranking)
     verdicts = ranking.filter.verdicts
-    for result in engine.evaluate(workload, engine.about_peers):
-        rejected = result.rejected()
-        feasible = verdicts.feasible if rejected is None else verdicts.feasible & ~rejected
-        verdicts = msgspec.structs.replace(verdicts, results=(*verdicts.results, result), feasible=feasible)
+    about_peers = engine.evaluate(workload, engine.about_peers)
+    if about_peers:
+        feasible = verdicts.feasible
+        for result in about_peers:
+            rejected = result.rejected()
+            feasible = feasible if rejected is None else feasible & ~rejected
+        verdicts = msgspec.structs.replace(verdicts, results=(*verdicts.results, *about_peers), feasible=feasible)
     return FittingClusters(verdicts, ranking)
 
 

@@ -9,7 +9,7 @@ and the others follow it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import msgspec
@@ -19,6 +19,8 @@ from bayplan.model.bindings import AFFINITY_GROUP
 from bayplan.model.labels import equals
 from bayplan.model.terms import PeerTerm, TermPart, resolve
 from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
+
+_AS_IT_IS = nullcontext()  # the index without changes
 
 
 def draining_copy(workload: Workload) -> Workload:
@@ -42,19 +44,19 @@ def _without(keys: Sequence[WorkloadKey], index: PlacementIndex) -> Iterator[Non
         yield
 
 
-@contextmanager
-def with_leaving_peers(workload: Workload, index: PlacementIndex) -> Iterator[None]:
+def with_leaving_peers(workload: Workload, index: PlacementIndex) -> AbstractContextManager[None]:
     """The index as the workload is scheduled on it: with peers marked as leaving where the semantics require it."""
     binding = workload.binding
     assert binding is not None
     has_affinity = binding.affinity_group or workload.needs.affinity.required
     if not index.semantics.groups_move_together or not has_affinity:
-        yield
-        return
+        return _AS_IT_IS
     lost = {*binding.evicted_from, *_clusters_being_deleted(index)}
-    if not lost and not index.has_lost_workloads:
-        yield
-        return
+    return _with_leaving(workload, lost, index) if lost or index.has_lost_workloads else _AS_IT_IS
+
+
+@contextmanager
+def _with_leaving(workload: Workload, lost: Collection[str], index: PlacementIndex) -> Iterator[None]:
     with index.tentatively():
         for key in _peers(workload, index):
             record = index.records[key]

@@ -11,11 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from weakref import WeakValueDictionary
 
-from bayplan.indexing.slots import TAINTS, TargetSlots, ValueColumn, values_of
+from bayplan.indexing.slots import KEYS_OF_ALL_TARGETS, TargetSlots, ValueColumn, values_of
 from bayplan.model.targets import Target
-from bayplan.model.terms import TARGET
-
-KEYS_OF_ALL_TARGETS = (TARGET, TAINTS)
 
 
 class ColumnTable:

@@ -27,6 +27,8 @@ Value = Hashable
 ALL: slice = slice(None)
 ABSENT = 0  # the domain of targets without the label: one spare entry, so that gathers need no branch
 TAINTS = "\0taints"  # the key of the column whose values are (unschedulable, taints)
+CLUSTER_FACTS = "\0facts"  # of the column whose values are (APIs served, terminating), of clusters alone
+KEYS_OF_ALL_TARGETS = (TARGET, TAINTS, CLUSTER_FACTS)  # what is no label
 
 
 class TargetSlots:
@@ -66,8 +68,8 @@ class TargetSlots:
         """The position of each slot in the order of names, shape (capacity,)."""
         if self._name_order is None:
             self._name_order = np.zeros(self.capacity, np.int64)
-            for position, name in enumerate(sorted(self.by_name)):
-                self._name_order[self.by_name[name]] = position
+            slots = list(map(self.by_name.__getitem__, sorted(self.by_name)))
+            self._name_order[slots] = np.arange(len(slots))
         return self._name_order
 
     @property
@@ -128,6 +130,8 @@ def values_of(key: str, target: Target) -> tuple[Value, ...]:
         return (target.name,)
     if key == TAINTS:
         return ((target.unschedulable, target.taints),)
+    if key == CLUSTER_FACTS:
+        return () if target.cluster is None else ((target.cluster.apis, target.cluster.terminating),)
     value = target.labels.get(key)
     if not target.further_labels:
         return () if value is None else (value,)
@@ -170,7 +174,7 @@ class ValueColumn:
     def put_all(self, targets: Iterable[tuple[int, Target]]) -> None:
         """The same for many targets at once."""
         slots_by_value: defaultdict[Value, list[int]] = defaultdict(list)
-        key, is_label = self.key, self.key not in (TARGET, TAINTS)
+        key, is_label = self.key, self.key not in KEYS_OF_ALL_TARGETS
         for slot, target in targets:
             if is_label and not target.further_labels:
                 if key in target.labels:

@@ -19,7 +19,7 @@ from bayplan.mapping import placements, selectors, targets
 from bayplan.model import bindings as model
 from bayplan.model import timestamps
 from bayplan.model.labels import EVERYTHING, EXISTS, IN, Labels, Selector, requirement
-from bayplan.model.placements import Placement
+from bayplan.model.placements import AffinityGroup, Placement
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.targets import CLUSTER, FIELD_KEYS, Amounts
 from bayplan.model.terms import NO_TERMS, TARGET, AffinityTerms, PodTerm
@@ -76,9 +76,10 @@ def workload_of(
         kind=spec.resource.kind,
         uid=spec.resource.uid,
         replicas=spec.replicas,
-        demand=None if spec.replica_requirements is None else model.ReplicaDemand(_requests(spec.replica_requirements)),
+        demand=None if spec.replica_requirements is None else _shared_demand(_requests(spec.replica_requirements)),
         components=tuple(map(_component, spec.components or ())),
         placement=rules.placement,
+        group=rules.placement.groups[0] if rules.placement.groups else AffinityGroup(),
         previous=tuple((target.name, target.replicas) for target in spec.clusters or ()),
         evicted_from=tuple(task.from_cluster for task in spec.graceful_eviction_tasks or ()),
         observed=written.status.scheduler_observing_affinity_name,
@@ -100,6 +101,9 @@ def workload_of(
         unplaceable=fault,
         binding=binding,
     )
+
+
+_shared_demand = memoised(16384)(model.ReplicaDemand)  # one for all bindings that request the same
 
 
 class _OwnKeysTerm(msgspec.Struct, frozen=True):

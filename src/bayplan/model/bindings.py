@@ -26,7 +26,7 @@ class Component(msgspec.Struct, frozen=True):
     binary: frozenset[str] = frozenset()
 
 
-class ReplicaDemand(msgspec.Struct, frozen=True):
+class ReplicaDemand(msgspec.Struct, frozen=True, cache_hash=True):
     """The requests of one replica, which estimates depend on; None if the binding has none."""
 
     requests: Amounts | None = None

@@ -11,7 +11,7 @@ from bayplan.model.targets import CLUSTER, REGION
 DUPLICATED, STATIC_WEIGHT, DYNAMIC_WEIGHT, AGGREGATED = "Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"
 
 
-class ClusterAffinity(msgspec.Struct, frozen=True):
+class ClusterAffinity(msgspec.Struct, frozen=True, cache_hash=True):
     """Conditions that must all hold; `labels` None requires no label; empty `names` allows every name."""
 
     labels: Selector | None = None
@@ -74,7 +74,10 @@ class Placement(msgspec.Struct, frozen=True):
 
     def spread_by(self, field: str) -> SpreadField | None:
         """The spread constraint on a field; the last one if there are several."""
-        return next((constraint for constraint in reversed(self.spread) if constraint.field == field), None)
+        for constraint in reversed(self.spread):  # a loop, because a generator costs more than few comparisons
+            if constraint.field == field:
+                return constraint
+        return None
 
     @property
     def by_region(self) -> SpreadField | None:

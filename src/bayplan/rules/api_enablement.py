@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import At
+from bayplan.indexing.slots import CLUSTER_FACTS, At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.cluster_facts import codes_by_facts
+from bayplan.rules.cluster_facts import codes_by_value
 from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 NO_API = Reason("api-missing", "cluster(s) did not have the API resource", StatusCode.UNRESOLVABLE)
@@ -41,7 +41,7 @@ class ApiEnablementRule(PartRule[tuple[str, str]]):
         return "" if version.count("/") > 1 else version.removeprefix("/"), workload.binding.kind
 
     def reject(self, state: tuple[str, str], index: PlacementIndex, at: At) -> Codes:
-        return codes_by_facts(index, at, lambda facts: int(state not in facts.apis))
+        return codes_by_value(index, CLUSTER_FACTS, at, lambda apis, _: int(state not in apis))
 
     def evidence(self, state: tuple[str, str], workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload, slot, index

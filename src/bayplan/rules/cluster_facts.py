@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import At
+from bayplan.indexing.slots import ABSENT, At
 from bayplan.model.reasons import Codes
-from bayplan.model.targets import ClusterFacts
 
 
-def codes_by_facts(index: PlacementIndex, at: At, code: Callable[[ClusterFacts], int]) -> Codes:
-    """A code per cluster from its facts; 0 for empty slots."""
-    targets = index.slots.targets
-    slots = range(index.slots.capacity) if isinstance(at, slice) else at.tolist()
-    found = (targets[slot] for slot in slots)
-    return np.fromiter((code(t.cluster) if t is not None and t.cluster else 0 for t in found), np.int64, len(slots))
+def codes_by_value(index: PlacementIndex, key: str, at: At, code: Callable[..., int]) -> Codes:
+    """A code per cluster from a column whose values are tuples: asked once for each; 0 without a value."""
+    column = index.column(key)
+    domains, by_domain = column.of_slot[at], np.zeros(column.n_domains, np.int64)
+    for domain in sorted(set(domains.tolist())):
+        if domain != ABSENT:
+            value: Any = column.values[domain]
+            by_domain[domain] = code(*value)
+    codes: Codes = by_domain.take(domains)
+    return codes

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import At
+from bayplan.indexing.slots import CLUSTER_FACTS, At
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
-from bayplan.rules.cluster_facts import codes_by_facts
+from bayplan.rules.cluster_facts import codes_by_value
 from bayplan.rules.rule import Failure, LiftedBy, PartRule
 
 LEAVING = Reason("cluster-leaving", "cluster(s) is being deleted", StatusCode.UNRESOLVABLE)
@@ -39,7 +39,7 @@ class ClusterLeaving(PartRule[str]):
 
     def reject(self, state: str, index: PlacementIndex, at: At) -> Codes:
         del state
-        return codes_by_facts(index, at, lambda facts: int(facts.terminating))
+        return codes_by_value(index, CLUSTER_FACTS, at, lambda _, terminating: int(terminating))
 
     def evidence(self, state: str, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del state, workload, slot, index

@@ -6,13 +6,12 @@ Each taint has its own reason: a code is the number of the taint's text among th
 
 from __future__ import annotations
 
-import numpy as np
-
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.indexing.slots import At
-from bayplan.model.labels import Toleration
+from bayplan.indexing.slots import TAINTS, At
+from bayplan.model.labels import Taint, Toleration
 from bayplan.model.reasons import Codes, DocumentedReason, Reason, StatusCode
 from bayplan.model.workloads import Workload
+from bayplan.rules.cluster_facts import codes_by_value
 from bayplan.rules.rule import Failure, LiftedBy, Rule
 from bayplan.rules.taint_toleration import first_untolerated
 
@@ -27,9 +26,8 @@ class TaintState:
         self.texts: list[str] = []
         self._codes: dict[str, int] = {}
 
-    def code(self, index: PlacementIndex, slot: int) -> int:
-        target = index.slots.targets[slot]
-        taint = first_untolerated(target.taints, self.tolerations) if target is not None and target.taints else None
+    def code(self, taints: tuple[Taint, ...]) -> int:
+        taint = first_untolerated(taints, self.tolerations)
         if taint is None:
             return 0
         text = str(taint)
@@ -69,13 +67,12 @@ class ClusterTaints(Rule[tuple[Toleration, ...], TaintState]):
         return TaintState(part)
 
     def reject(self, state: TaintState, index: PlacementIndex, at: At) -> Codes:
-        slots = range(index.slots.capacity) if isinstance(at, slice) else at.tolist()
-        return np.fromiter((state.code(index, slot) for slot in slots), np.int64, len(slots))
+        return codes_by_value(index, TAINTS, at, lambda _, taints: state.code(taints))
 
     def reasons(self, state: TaintState, code: int) -> tuple[Reason, ...]:
         return (UNTOLERATED.filled(taint=state.texts[code - 1]),)
 
     def evidence(self, state: TaintState, workload: Workload, slot: int, index: PlacementIndex) -> list[Failure]:
         del workload
-        text = state.texts[state.code(index, slot) - 1]
+        text = state.texts[state.code(index.slots.at(slot).taints) - 1]
         return [Failure(self.id, UNTOLERATED.filled(taint=text).text, term=text)]

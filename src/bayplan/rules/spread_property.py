@@ -53,11 +53,10 @@ class SpreadProperty(PartRule[tuple[str, ...]]):
 
     def part(self, workload: Workload, index: PlacementIndex) -> tuple[str, ...] | None:
         assert workload.binding is not None
-        fields = [FIELD_KEYS.get(c.field, "") for c in workload.binding.placement.spread]
+        spread = workload.binding.placement.spread
         if index.semantics.spread_by_every_field:
-            labels = [c.label for c in workload.binding.placement.spread]
-            fields = [field or label for field, label in zip(fields, labels, strict=True)]
-        return tuple(field for field in fields if field) or None
+            return tuple([key for c in spread if (key := FIELD_KEYS.get(c.field, c.label))]) or None
+        return tuple([FIELD_KEYS[c.field] for c in spread if c.field in FIELD_KEYS]) or None
 
     def reject(self, state: tuple[str, ...], index: PlacementIndex, at: At) -> Codes:
         codes = np.zeros(len(index.slots.alive[at]), np.int64)
