@@ -306,7 +306,8 @@ class PeerIndex:
                 source = use.source
                 rule = OwnerRule(role, entry, source, reach, source.weight, source.limit, self_matching)
                 self.owner_rules.add(rule, self.terms.is_common)
-                self._count_bases(rule)
+                if rule.memberships:
+                    self._count_bases(rule)
             rule.uses += 1
             rules.append(rule)
         return rules
