@@ -278,13 +278,6 @@ class ClassTable(msgspec.Struct, eq=False):
         return [self.by_label.get(mention, {}) for mention in mentions]
 
 
-def with_label(visible: VisibleLabels, label: tuple[str, str]) -> VisibleLabels:
-    """The visible labels with one more, or with this value of a label instead of another."""
-    if not visible or visible[-1][0] < label[0]:  # as often as not, and faster
-        return (*visible, label)
-    return tuple(sorted((*[other for other in visible if other[0] != label[0]], label)))
-
-
 def _listed_under(cls: WorkloadClass) -> Iterator[Mention]:
     yield NAMESPACE, cls.namespace
     for label in cls.labels.items():

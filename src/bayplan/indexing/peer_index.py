@@ -25,7 +25,6 @@ from bayplan.indexing.classes import (
     VisibleLabels,
     WorkloadClass,
     members_of,
-    with_label,
 )
 from bayplan.indexing.owner_rules import ALL_ROLES, OwnerRule, OwnerRules, Role
 from bayplan.indexing.slots import ValueColumn
@@ -383,7 +382,7 @@ class PeerIndex:
     def _split(self, cls: WorkloadClass, label_sets: Collection[LabelSet], label: tuple[str, str]) -> None:
         """Make a label, or the value of one, visible for the members with some of the label sets of a class."""
         before = cls.key[1]
-        visible = with_label(before, label)
+        visible = tuple(sorted((*[other for other in before if other[0] != label[0]], label)))
         other = self.classes.by_key.get((cls.namespace, visible, cls.terminating, cls.affinity))
         if other is not None:
             self._move(cls, label_sets, other)
