@@ -28,7 +28,7 @@ _OF_ONE_CLUSTER = ("scs", "scs-report")
     examples=(
         "bayplan audit -f nodes.yaml",
         "bayplan audit --context production",
-        "kubectl get nodes,pods,pdb,pv,pvc,leases -A -o json | bayplan audit -f - --repair",
+        "kubectl get nodes,pods,namespaces,pdb,pv,pvc,leases -A -o json | bayplan audit -f - --repair",
         "bayplan audit -f dump.json --inventory servers.json --ha -o markdown",
         "bayplan audit --cluster prod=prod.json --cluster test=test.json --accept accepted.yaml",
         "bayplan audit -f dump.json --lose zone --lose power-feed --require fd-room-zone",

@@ -12,14 +12,26 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from bayplan.cli import configuration
-from bayplan.enforcing.pod_guard import GuardVerdict
+from bayplan.enforcing import pod_guard
+from bayplan.enforcing.pod_guard import GuardVerdict, PodLike
 from bayplan.errors import Fault
+from bayplan.mapping import pods
 from bayplan.model.kubernetes_versions import KubernetesVersion
 from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.model.terms import NAME_LABEL, AffinityTerms, PeerTerm
+from bayplan.model.workloads import SpreadConstraint
 from bayplan.reading import checking, files, manifest_trees, scheduler_config
 from bayplan.reading.collecting import Collector
 from bayplan.reading.documents import Document, Source
-from bayplan.validating import admission, placements, served_versions, structure_faults, warning_ids, warnings
+from bayplan.validating import (
+    admission,
+    ineffective_rules,
+    placements,
+    served_versions,
+    structure_faults,
+    warning_ids,
+    warnings,
+)
 from bayplan.wire import kinds
 from bayplan.writing.findings import (
     MALFORMED,
@@ -98,7 +110,7 @@ class _Examination:
         # No object is kept: the collector only finds faults and duplicate names.
         sinks = dict.fromkeys((row.key for row in kinds.decoded()), _drop)
         self._collector = Collector(namespace=asked.namespace, strict=True, sinks=sinks)
-        self._clusters = _Clusters()
+        self._clusters, self._rules = _Clusters(), _RulesInEffect(asked)
         self._n_objects, self._unchecked = 0, Counter[str]()
         self.findings: list[ValidationFinding] = []
 
@@ -107,6 +119,7 @@ class _Examination:
         for item in items:
             self.findings.extend(self._findings(item))
             self._clusters.add(item)
+            self._rules.add(item)
             if isinstance(item, Fault):
                 continue
             if _is_checked(item, self._asked.version):
@@ -116,7 +129,7 @@ class _Examination:
         self._collector.inputs.templates.clear()
 
     def report(self, n_files: int, skipped: Counter[str]) -> ValidationReport:
-        self.findings.extend(map(_warning, self._clusters.unknown()))
+        self.findings.extend(map(_warning, (*self._clusters.unknown(), *self._rules.without_effect())))
         kept = [one for one in self.findings if one.reason not in self._asked.ignored_ids]
         n_ignored = len(self.findings) - len(kept)
         return ValidationReport(kept, self._n_objects, n_files, self._unchecked, skipped, n_ignored)
@@ -188,6 +201,59 @@ class _Clusters:
         for document, path, name in self._named:
             if self._known and name not in self._known:
                 yield document.fault(f"{name}: {placements.UNKNOWN_CLUSTER}", path)
+
+
+class _RulesInEffect:
+    """The rules of the pods and templates of the input, and what the input has that they may select."""
+
+    def __init__(self, asked: Examined) -> None:
+        self._namespace, self._semantics = asked.namespace, asked.semantics
+        self._n_nodes, self._keys = 0, Counter[str]()
+        self._namespaces: dict[str, dict[str, str]] = {}
+        self._pods: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+        self._rules: list[tuple[Document, PodLike, AffinityTerms, tuple[SpreadConstraint, ...]]] = []
+
+    def add(self, item: Document | Fault) -> None:
+        if isinstance(item, Fault):
+            return
+        if (item.api_version, item.kind) in (("v1", "Node"), ("v1", "Namespace")):
+            metadata = item.plain().get("metadata")
+            written = metadata.get("labels") if isinstance(metadata, dict) else None
+            labels = {str(key): str(value) for key, value in written.items()} if isinstance(written, dict) else {}
+            if item.kind == "Node":
+                self._n_nodes += 1
+                self._keys.update(list(labels))
+            else:
+                self._namespaces[item.name] = labels
+            return
+        pod = pod_guard.read_pod_like(item.plain(), item.namespace or self._namespace)
+        if pod is None:
+            return
+        labels = pod.metadata.labels or {}
+        self._pods.add((pod.namespace, tuple(sorted(labels.items()))))
+        terms, _ = pod_guard.terms_of(pod, labels)
+        constraints = tuple(pods.spread_constraint(one, labels) for one in pod.spread or ())
+        if not item.server_made and (terms or constraints):
+            self._rules.append((item, pod, terms, constraints))
+
+    def without_effect(self) -> Iterator[Fault]:
+        """What has no effect among the rules that are about to be applied."""
+        known = ineffective_rules.KnownObjects(
+            self._n_nodes,
+            self._keys,
+            has_namespaces=bool(self._namespaces) or not self._n_nodes,
+            selects=self._selects if self._n_nodes else None,  # without nodes it is no whole cluster
+        )
+        for document, pod, terms, constraints in self._rules:
+            found = ineffective_rules.of_terms(terms, pod.namespace, self._semantics, known)
+            for text in (*found, *ineffective_rules.of_constraints(constraints, known)):
+                yield _located(document, pod.path + text)
+
+    def _selects(self, term: PeerTerm) -> bool:
+        return any(
+            term.matches(dict(labels), name, {**self._namespaces.get(name, {}), NAME_LABEL: name}, terminating=False)
+            for name, labels in self._pods
+        )
 
 
 def _follows(fault: Fault, unknown: set[str]) -> bool:

@@ -174,6 +174,10 @@ def explain(
     else:  # only in a fleet can a workload be of any kind
         expected = f"expected KIND/NAME with a kind of {', '.join(_pod_suffixes())}, or NAMESPACE/NAME of a pod"
         raise click.BadParameter(f"{expected}; got {written!r}", param_hint="KIND/NAME")
+    if not isinstance(found, Fleet):
+        key = explained.explanation.workload
+        everything = (*found.pending, *(record.workload for record in found.index.records.values()))
+        loading.warn_of_ineffective_rules((one for one in everything if one.key == key), found, console)
     if stdin is not None and not isinstance(found, Fleet):
         namespace = scope.namespace or "default"
         with fix_manifests.manifest_source(explained.explanation, sources, namespace, found, stdin) as source:

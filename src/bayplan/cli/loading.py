@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -16,11 +16,15 @@ from bayplan.cli.what_if_options import NOTHING_SUPPOSED, WhatIfOptions
 if TYPE_CHECKING:
     from bayplan.controllers.autoscalers import AssumedLoad
     from bayplan.model.semantics import Semantics
+    from bayplan.model.workloads import Workload
     from bayplan.reading.cluster import LoadedCluster, PodSink
     from bayplan.reading.collecting import Inputs, Sink
     from bayplan.reading.fleet import Fleet
     from bayplan.watching.fetching import ObjectToFetch
     from bayplan.wire.kinds import GroupKind
+
+
+MAX_RULES_WARNED_OF = 10
 
 
 def load(
@@ -133,6 +137,19 @@ def read(
         for note in fetcher.notes:
             console.note(note)
     return found
+
+
+def warn_of_ineffective_rules(workloads: Iterable[Workload], cluster: LoadedCluster, console: Console) -> None:
+    """Print a warning for each rule of these workloads that has no effect in the cluster."""
+    if not cluster.index.slots.by_name:
+        return
+    from bayplan.placing import ineffective
+
+    found = ineffective.findings(workloads, cluster, cluster.made_for)
+    for fault in found[:MAX_RULES_WARNED_OF]:
+        console.warning(str(fault), fault)
+    if len(found) > MAX_RULES_WARNED_OF:
+        console.warning(f"{len(found) - MAX_RULES_WARNED_OF} more rules have no effect")
 
 
 def note_empty_namespace(namespace: str, inputs: Inputs, console: Console) -> None:

@@ -200,6 +200,9 @@ def place(
     )
     settings = PlanSettings(explain, not no_preemption, rollout == STEPS)
     plan = plan_pods(found, engines(found.index), settings, console)
+    change = plan.found.change
+    placed = (one.workload for one in plan.found.placements)
+    loading.warn_of_ineffective_rules((one for one in placed if change is None or one.key in change), found, console)
     console.answer(_plan_as(output, plan, found.not_judged_objects, console.table_width))
     gated = found.change is not None and gate == options.CHANGE
     passes = _passes(plan.found, found, console, strict=strict, gated=gated)

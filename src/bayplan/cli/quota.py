@@ -64,7 +64,7 @@ QUOTA = commands.OptionGroup(
     summary=SUMMARIES["quota"],
     examples=(
         "bayplan quota -f cluster.yaml -f app.yaml",
-        "kubectl get nodes,pods,configmaps -A -o json | bayplan quota -f - --charge average",
+        "kubectl get nodes,pods,namespaces,configmaps -A -o json | bayplan quota -f - --charge average",
         "bayplan quota --context prod --limits ops/limits -o json",
     ),
     details=(

@@ -24,7 +24,7 @@ from bayplan.validating.guard import GuardSettings, Requester
 from bayplan.wire import conversion, kinds
 from bayplan.wire.controllers import PodTemplateSpec
 from bayplan.wire.meta import ApiObject, ObjectMeta, WireObject
-from bayplan.wire.pods import Affinity, Pod
+from bayplan.wire.pods import Affinity, Pod, TopologySpreadConstraint
 
 TEMPLATE_HASH = "pod-template-hash"
 ROLLING = ("", "RollingUpdate")
@@ -79,6 +79,7 @@ class PodLike(msgspec.Struct, frozen=True):
     namespace: str
     path: str = ""
     old: dict[str, str] | None = None
+    spread: list[TopologySpreadConstraint] | None = None
 
 
 class GuardVerdict(msgspec.Struct, frozen=True):
@@ -117,10 +118,14 @@ def pod_like(written: ApiObject, namespace: str) -> PodLike:
     """The pod or template in a typed object of one of the wire types; its own namespace wins if it has one."""
     namespace = written.metadata.namespace or namespace
     if isinstance(written, Pod):
-        return PodLike(written.metadata, written.spec.affinity, namespace)
+        return PodLike(
+            written.metadata, written.spec.affinity, namespace, spread=written.spec.topology_spread_constraints
+        )
     if isinstance(written, _CronJob):
         template = written.spec.job_template.spec.template
-        return PodLike(template.metadata, template.spec.affinity, namespace, "spec.jobTemplate.spec.template.")
+        path = "spec.jobTemplate.spec.template."
+        spread = template.spec.topology_spread_constraints
+        return PodLike(template.metadata, template.spec.affinity, namespace, path, spread=spread)
     assert isinstance(written, _PodController)
     template, old = written.spec.template, None
     metadata = template.metadata
@@ -128,7 +133,8 @@ def pod_like(written: ApiObject, namespace: str) -> PodLike:
         # Its ReplicaSets distinguish their pods by this label, which rules may select.
         metadata = msgspec.structs.replace(metadata, labels={**(metadata.labels or {}), TEMPLATE_HASH: "new"})
         old = {**(metadata.labels or {}), TEMPLATE_HASH: "old"} if _surges_first(written.spec) else None
-    return PodLike(metadata, template.spec.affinity, namespace, "spec.template.", old)
+    spread = template.spec.topology_spread_constraints
+    return PodLike(metadata, template.spec.affinity, namespace, "spec.template.", old, spread)
 
 
 def guard_verdict(
@@ -148,11 +154,11 @@ def guard_verdict(
     those that exist, if that is known.
     """
     labels = pod.metadata.labels or {}
-    affinity, fault = _terms(pod, labels)
+    affinity, fault = terms_of(pod, labels)
     causes = _malformed(pod, before) if fault and annotated else []
     if not settings.exempts(requester, pod.namespace):
         # With the present labels, so that a term that depends on them is the same when only they have changed.
-        existing = NO_TERMS if before is None else _terms(before, labels)[0]
+        existing = NO_TERMS if before is None else terms_of(before, labels)[0]
         causes += guard.validate_anti_affinity(
             affinity, pod.namespace, semantics, settings, before=existing, namespaces=namespaces
         )
@@ -163,7 +169,7 @@ def guard_verdict(
     return GuardVerdict(placed, [pod.path + warning for warning in warnings])
 
 
-def _terms(pod: PodLike, labels: dict[str, str]) -> tuple[AffinityTerms, str]:
+def terms_of(pod: PodLike, labels: dict[str, str]) -> tuple[AffinityTerms, str]:
     """All terms of the pod with these labels, and the error of its annotation."""
     added, fault = pods.annotated_affinity(pod.metadata.annotations, labels)
     return pods.affinity_terms(pod.affinity, added, labels), fault

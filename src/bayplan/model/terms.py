@@ -34,8 +34,9 @@ TARGET = "\0target"  # the topology in which every target is a domain of its own
 # What a term may select by besides labels has keys of its own, so that it can be read like a label.
 NAMESPACE = "\0namespace"  # the key whose value is the workload's namespace
 NAMESPACE_LABEL = "\0namespace/"  # begins the keys of the labels of that namespace
+NAME_LABEL = "kubernetes.io/metadata.name"  # every namespace has it, with its name
 # The labels of a namespace that is created without any: the API server adds its name. This one is in no selector.
-_NEW_NAMESPACE = {"kubernetes.io/metadata.name": "\0new"}
+_NEW_NAMESPACE = {NAME_LABEL: "\0new"}
 
 
 class PodTerm(msgspec.Struct, frozen=True):

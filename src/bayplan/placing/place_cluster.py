@@ -41,6 +41,7 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
 
     `displaced` leads from pods that a what-if has taken their node to that node; `gone` are those that are not created
     again. `draining` are the nodes to drain. `placed_otherwise` are pending pods that have a node without the what-if.
+    `has_namespaces`: the labels of namespaces are known.
     `parallel_sets` are the StatefulSets, by namespace and name, that create their pods at once.
     """
 
@@ -62,6 +63,7 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     draining: tuple[str, ...] = ()
     placed_otherwise: frozenset[WorkloadKey] = frozenset()
     parallel_sets: frozenset[tuple[str, str]] = frozenset()
+    has_namespaces: bool = True
 
     def eviction_policy(self) -> EvictionPolicy:
         """Which pods a fix may move."""

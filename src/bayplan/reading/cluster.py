@@ -23,6 +23,7 @@ from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pod_shapes, pods, storage, targets
 from bayplan.model.semantics import UPSTREAM, Semantics
+from bayplan.model.terms import NAME_LABEL
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing.place_cluster import ClusterToPlace
 from bayplan.reading import files
@@ -187,8 +188,8 @@ def cluster_of(
     rollouts = _rollouts(inputs, created)
     spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
-    for namespace in inputs.namespaces:
-        index.set_namespace(namespace.metadata.name, namespace.metadata.labels or {})
+    for namespace, labels in namespace_labels(inputs, sink).items():
+        index.set_namespace(namespace, labels)
     defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
     default_class = next((c.metadata.name for c in defaults), "")
     classes_known = bool(inputs.storage_classes) or not inputs.has_state or inputs.knows_all("StorageClass")
@@ -256,10 +257,21 @@ def cluster_of(
         admission=admission,
         rollouts=rollouts,
         default_class=default_class,
+        has_namespaces=bool(inputs.namespaces),
         classes_known=classes_known,
         csi_drivers=_attaching(inputs.csi_drivers) if inputs.csi_drivers else {},
         csi_drivers_known=bool(inputs.csi_drivers) or inputs.knows_all("CSIDriver"),
     )
+
+
+def namespace_labels(inputs: Inputs, sink: PodSink) -> dict[str, dict[str, str]]:
+    """The labels of each namespace; every one has its name as a label, those that the input leaves out too."""
+    used = {pod.metadata.namespace for pod in sink.pending} | {workload.namespace for workload, _ in sink.running}
+    used |= {one.metadata.namespace for listed in inputs.controllers.values() for one in listed}
+    found = {name: {NAME_LABEL: name} for name in used if name}
+    for one in inputs.namespaces:
+        found[one.metadata.name] = {**(one.metadata.labels or {}), NAME_LABEL: one.metadata.name}
+    return found
 
 
 def parallel_sets(stateful_sets: Iterable[ApiObject]) -> frozenset[tuple[str, str]]:

@@ -6,7 +6,7 @@ A warning has the first id whose text its message contains. It does not know whe
 
 from __future__ import annotations
 
-from bayplan.validating import placements, warnings
+from bayplan.validating import ineffective_rules, placements, warnings
 
 OTHER = "Warning"
 SKIPPED_FILE = "SkippedFile"
@@ -30,6 +30,17 @@ _TABLE = {
     "NeverFallsThrough": ((warnings.NEVER_FALLS_THROUGH,), "The next term is never tried for lack of resources"),
     "NullWorkloadSelector": ((warnings.NO_WORKLOAD_SELECTOR,), "A term without a selector matches no workload"),
     "UnknownCluster": ((placements.UNKNOWN_CLUSTER,), "The input has no cluster of this name"),
+    "NoNodeHasKey": (
+        (ineffective_rules.NO_NODE_HAS, ineffective_rules.MISSPELT),
+        "No node has the label of a topology key",
+    ),
+    "ExemptNodes": ((ineffective_rules.NOT_EVERY_NODE_HAS,), "Anti-affinity does not apply to nodes without the label"),
+    "NoNamespaces": ((ineffective_rules.NO_NAMESPACES,), "The labels of namespaces are not known"),
+    "NothingMatches": (
+        (ineffective_rules.NOTHING_MATCHES, ineffective_rules.CONTRADICTION),
+        "No pod matches the selector",
+    ),
+    "DaemonsExempt": ((ineffective_rules.DAEMONS_EXEMPT,), "The term has no effect in daemon namespaces"),
     SKIPPED_FILE: (("skipped: ",), "Something in a directory is not read"),
 }
 DESCRIPTIONS = {name: description for name, (_, description) in _TABLE.items()}
