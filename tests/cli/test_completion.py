@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from bayplan.cli import completion
@@ -60,3 +62,55 @@ def test_contexts_come_from_the_kubeconfig(kubeconfig, expected, tmp_path, monke
     assert completion.candidates(["place", "--context", "p"]) == expected
     monkeypatch.delenv("KUBECONFIG")
     assert completion.candidates(["run", "--kubeconfig", str(path), "--context", "p"]) == expected
+
+
+OBJECTS = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    name: not-this-one
+  name: web-1
+  namespace: shop
+spec: {}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+---
+kind: Namespace
+apiVersion: v1
+metadata:
+  name: empty
+"""
+LISTED = {
+    "apiVersion": "v1", "kind": "List",
+    "items": [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0", "namespace": "store"}},
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("typed, expected", [
+    (["explain", "-f", "a.yaml", ""], ["deployment/web", "pod/web-1"]),
+    (["explain", "-f", "a.yaml", "po/w"], ["po/web-1"]),
+    (["explain", "-f", "a.yaml", "deploy", "w"], ["web"]),
+    (["explain", "-f", ".", "-n", "store", "p"], ["pod/db-0"]),
+    (["place", "-f", ".", "-n", ""], ["empty", "shop", "store"]),
+    (["place", "--state", "b.json", "-n", "s"], ["store"]),
+    (["place", "-f", "dump.yaml", "-n", ""], ["shop"]),
+    (["explain", "-f", "nowhere.yaml", ""], []),
+    (["explain", "-f", "broken.json", ""], []),
+])  # fmt: skip
+def test_names_come_from_the_files(typed, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.yaml").write_text(OBJECTS)
+    (tmp_path / "b.json").write_text(json.dumps(LISTED))
+    folder = tmp_path / "other"
+    folder.mkdir()
+    dump = "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: x\n    namespace: shop\n"
+    (folder / "dump.yaml").write_text(dump)
+    (folder / "broken.json").write_text('{"kind": ')
+    typed = [f"other/{word}" if word in ("dump.yaml", "broken.json") else word for word in typed]
+    assert completion.candidates(typed).splitlines()[:-1] == expected

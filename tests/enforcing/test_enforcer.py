@@ -8,7 +8,7 @@ from bayplan.enforcing.enforcer import OVERDUE_SECONDS, Enforcer, checking_other
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.planning import (
     CHECKED_LATER,
-    LOWEST_PRIORITY,
+    LOWER_PRIORITY,
     NO_OTHER_TARGET,
     OWNS_AFFINITY,
     OWNS_RULE,
@@ -183,7 +183,7 @@ def test_priority_is_the_reported_reason():
     enforcer = Enforcer(GRACE)
     enforcer.observe([violation], 0)
     plan = enforcer.due(10, precedence(violation, o=5))
-    assert [(e.victim, e.why) for e in plan.evict] == [("p", LOWEST_PRIORITY)]
+    assert [(e.victim, e.why) for e in plan.evict] == [("p", LOWER_PRIORITY)]
 
 
 def test_five_hundred_evictions_keep_to_the_rate_limit():

@@ -99,6 +99,12 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
     current: str = ""
 
 
+def _complete_workload(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
+    from bayplan.cli import name_completion
+
+    return name_completion.complete_workload(ctx, param, typed)
+
+
 @commands.command(
     "explain",
     summary=SUMMARIES["explain"],
@@ -121,6 +127,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
             metavar="KIND/NAME",
             nargs=-1,
             required=True,
+            shell_complete=_complete_workload,
             explained="The workload to explain, also as KIND NAME or KIND.GROUP/NAME. NAME or NAMESPACE/NAME is a pod.",
         ),
         commands.Option(
@@ -129,7 +136,7 @@ class ExplainedWorkload(msgspec.Struct, frozen=True):
         commands.Option("--alone", is_flag=True, help="Ignore the other pending workloads."),
         fix_manifests.APPLY_FIX,
         options.NO_PREEMPTION,
-        options.output("text", "json", "yaml"),
+        options.output("text", "json", "yaml", options.JSONPATH),
         options.EXIT_ZERO,
         options.HPA,
     ),
@@ -154,7 +161,7 @@ def explain(
     written = written_as_one(workload)
     asked, engines, in_scope = parse(written), options.configured_engines(), scope.predicate()
     sources.check()
-    has_manifests = apply_fix is not None or output in ("json", "yaml")
+    has_manifests = apply_fix is not None or output != "text"
     stdin = fix_manifests.repeatable_input(sources) if has_manifests else None
     found = loading.load(sources, scope, decisions, console, assumed_load=hpa, what_if=what_if, stdin=stdin)
     from bayplan.reading.fleet import Fleet
@@ -201,13 +208,13 @@ def _write(
     source: ManifestSource | None = None,
     every: bool = False,
 ) -> None:
-    from bayplan.writing import explanations, versioned
+    from bayplan.writing import chosen_output, explanations
 
     found, current = explained.explanation, explained.current
     if output == "text":
         console.answer(explanations.text(found, current=current, every=every, width=console.table_width))
     else:
-        console.answer(versioned.written(explanations.document(found, current=current, source=source), output))
+        console.answer(chosen_output.document(explanations.document(found, current=current, source=source), output))
 
 
 def written_as_one(words: Sequence[str]) -> str:

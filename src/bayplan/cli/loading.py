@@ -83,6 +83,11 @@ def load(
             node_events.apply(what_if, found)
     for note in found.notes:
         console.note(note)
+    if not found.index.slots.by_name and not sources.is_live:
+        option = "--state" if sources.state else "-f"
+        console.note(
+            f"the input has no nodes; add them: kubectl get nodes -o json > nodes.json, then {option} nodes.json"
+        )
     return found
 
 

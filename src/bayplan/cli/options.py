@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bayplan.model.kubernetes_versions import KubernetesVersion
     from bayplan.model.workloads import Workload
     from bayplan.rules.rule import AnyRule
+    from bayplan.writing.chosen_output import Arrangement
 
 DEFAULT_SCHEDULER = "default-scheduler"
 _INPUT, _SCOPE, _DECISIONS, _OUTPUT = "Input", "Scope", "Scheduling", "Output and messages"
@@ -185,6 +186,12 @@ def _console(
     return Console("never" if no_color else color, -1 if quiet else verbose, log_format, output_file or "")
 
 
+def _complete_namespace(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
+    from bayplan.cli import name_completion
+
+    return name_completion.complete_namespace(ctx, param, typed)
+
+
 def _complete_switch(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     from bayplan.model.semantics import Semantics
 
@@ -230,6 +237,7 @@ NAMESPACE = Option(
     "-n",
     "--namespace",
     metavar="NAME",
+    shell_complete=_complete_namespace,
     heading=_SCOPE,
     help="Only this namespace. Objects without a namespace are read as if they were in it.",
 )
@@ -353,11 +361,11 @@ CONSOLE = OptionGroup(
 
 
 def output(*formats: str, **settings: Any) -> Option:
-    """The -o of a command; the first format is the default."""
+    """The -o of a command; the first format is the default. One that ends in `=` takes a template."""
     return Option(
         "-o",
         "--output",
-        type=click.Choice(formats),
+        type=value_types.OutputFormat(formats),
         default=formats[0],
         show_default=True,
         heading=_OUTPUT,
@@ -366,6 +374,31 @@ def output(*formats: str, **settings: Any) -> Option:
     )
 
 
+JSONPATH, CUSTOM_COLUMNS, CSV = "jsonpath=", "custom-columns=", "csv"
+
+
+def _arrangement(*, no_headers: bool, sort_by: str) -> Arrangement:
+    from bayplan.writing.chosen_output import Arrangement
+
+    return Arrangement(headers=not no_headers, sort_by=sort_by)
+
+
+ARRANGEMENT = OptionGroup(
+    "arrangement",
+    _arrangement,
+    (
+        Option("--no-headers", is_flag=True, heading=_OUTPUT, help="Write tables without headers."),
+        Option(
+            "--sort-by",
+            default="",
+            metavar="COLUMN|PATH",
+            type=value_types.FieldPath(),
+            heading=_OUTPUT,
+            help="Sort by a column of the table or, with an output made of the document, by a field of the items such "
+            "as .name.",
+        ),
+    ),
+)
 EXIT_ZERO = Option("--exit-zero", is_flag=True, heading=_OUTPUT, help="Exit with code 0 even if the answer is no.")
 NO_PREEMPTION = Option("--no-preemption", is_flag=True, heading=_DECISIONS, help="Let no pod preempt others.")
 CHANGE, ALL = "change", "all"

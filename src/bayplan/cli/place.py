@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bayplan.placing.place_cluster import ClusterPlacement
     from bayplan.placing.place_pods import PodPlacement
     from bayplan.reading.cluster import LoadedCluster
+    from bayplan.writing.chosen_output import Arrangement
     from bayplan.writing.placements import FillResult
 
 MAX = "max"
@@ -88,7 +89,7 @@ class PodPlan(msgspec.Struct):
         "--context, -f is what is about to be applied on it, merged as kubectl apply does. Exit code 0 if everything "
         "of the change was placed, 1 if a workload is unschedulable or lost."
     ),
-    groups=(options.INPUT, options.SCOPE, options.DECISIONS, WHAT_IF, options.CONSOLE),
+    groups=(options.INPUT, options.SCOPE, options.DECISIONS, WHAT_IF, options.ARRANGEMENT, options.CONSOLE),
     params=(
         commands.Option(
             "--explain",
@@ -117,7 +118,18 @@ class PodPlan(msgspec.Struct):
             help="How updates are judged. steps: as their controllers roll them out, step by step. final: whether the "
             "end fits, once all old pods are gone.",
         ),
-        options.output("table", "wide", "json", "yaml", "name", "html", "bindings"),
+        options.output(
+            "table",
+            "wide",
+            "json",
+            "yaml",
+            "name",
+            "html",
+            "bindings",
+            options.CSV,
+            options.JSONPATH,
+            options.CUSTOM_COLUMNS,
+        ),
         options.GATE,
         options.STRICT,
         options.EXIT_ZERO,
@@ -154,6 +166,7 @@ def place(
     scope: options.ScopeOptions,
     decisions: options.DecisionOptions,
     what_if: WhatIfOptions,
+    arrangement: Arrangement,
     console: Console,
 ) -> int:
     """Write the plan; exit code 1 if a workload is unschedulable."""
@@ -180,11 +193,17 @@ def place(
 
         if scales_running:
             chosen = place_fleet.scaled_workloads(found, is_included)
-            fits = place_fleet.scale(chosen, found, scale or replicas or MAX, output, console)
+            fits = place_fleet.scale(chosen, found, scale or replicas or MAX, output, console, arrangement=arrangement)
             return commands.exit_code(fits, exit_zero=exit_zero)
         found.pending = pending
         asked = place_fleet.FleetRequest(
-            explain, output, gate, strict=strict, shows_unchanged=show_unchanged, allows_unselected=allow_unselected
+            explain,
+            output,
+            gate,
+            strict=strict,
+            shows_unchanged=show_unchanged,
+            allows_unselected=allow_unselected,
+            arrangement=arrangement,
         )
         return commands.exit_code(place_fleet.place(found, asked, console), exit_zero=exit_zero)
     if scale:
@@ -193,7 +212,7 @@ def place(
         raise click.UsageError("-o bindings is for fleets: the input has no Cluster objects")
     if replicas is not None:
         fills = fill(pending, engines(found.index), None if replicas == MAX else int(replicas))
-        console.answer(_fills_as(output, fills, console.table_width))
+        console.answer(_fills_as(output, fills, console.table_width, arrangement))
         return commands.exit_code(all(one.enough for one in fills), exit_zero=exit_zero)
     n_left_out = (
         _leave_out(found, pending, scope, console) if len(pending) < len(found.pending) or found.rollouts else 0
@@ -203,7 +222,7 @@ def place(
     change = plan.found.change
     placed = (one.workload for one in plan.found.placements)
     loading.warn_of_ineffective_rules((one for one in placed if change is None or one.key in change), found, console)
-    console.answer(_plan_as(output, plan, found.not_judged_objects, console.table_width))
+    console.answer(_plan_as(output, plan, found.not_judged_objects, console.table_width, arrangement))
     gated = found.change is not None and gate == options.CHANGE
     passes = _passes(plan.found, found, console, strict=strict, gated=gated)
     return commands.exit_code(passes and not (strict and n_left_out), exit_zero=exit_zero)
@@ -293,14 +312,22 @@ def fill(pending: Sequence[Workload], engine_of: EngineOf, most: int | None) -> 
     return [FillResult(workload.key, capacity, most) for workload, capacity in found]
 
 
-def _plan_as(output: str, plan: PodPlan, not_judged: Sequence[tuple[ObjectKey, str]], width: int | None) -> str:
-    from bayplan.writing import placements, rollouts, tables, versioned
+def _plan_as(
+    output: str,
+    plan: PodPlan,
+    not_judged: Sequence[tuple[ObjectKey, str]],
+    width: int | None,
+    arrangement: Arrangement,
+) -> str:
+    from bayplan.writing import chosen_output, placements, rollouts, tables
 
     if output == "name":
         return tables.name_lines(placement.workload for placement in plan.found.placements)
-    if output in ("json", "yaml"):
+    if chosen_output.is_document(output):
         contents = contents_of(plan.explanations) if plan.explanations else {}
-        return versioned.written(placements.document(plan.found, contents, not_judged), output)
+        return chosen_output.document(placements.document(plan.found, contents, not_judged), output, arrangement)
+    if output == chosen_output.CSV:
+        return chosen_output.table(placements.table(plan.found.placements, wide=True), None, output, arrangement)
     # A shared explanation is printed once, under the workload that it was made for.
     distinct: dict[str, Explanation] = {found.workload: found for found in plan.explanations.values()}
     texts = texts_of(distinct) if distinct else {}
@@ -308,7 +335,8 @@ def _plan_as(output: str, plan: PodPlan, not_judged: Sequence[tuple[ObjectKey, s
         from bayplan.writing import html_report
 
         return html_report.page(plan.found, texts)
-    parts = [tables.rendered(part, width) for part in placements.tables_of(plan.found, wide=output == "wide")]
+    found = placements.tables_of(plan.found, wide=output == "wide")
+    parts = [chosen_output.table(part, width, arrangement=arrangement) for part in found]
     if plan.found.blocked:
         from bayplan.writing import what_if
 
@@ -331,16 +359,16 @@ def texts_of(explained: Mapping[str, Explanation]) -> dict[str, str]:
     return {key: explanations.text(found) for key, found in explained.items()}
 
 
-def _fills_as(output: str, fills: Sequence[FillResult], width: int | None) -> str:
-    from bayplan.writing import placements, tables, versioned
+def _fills_as(output: str, fills: Sequence[FillResult], width: int | None, arrangement: Arrangement) -> str:
+    from bayplan.writing import chosen_output, placements
 
     if output == "name":
         return placements.fill_names(fills)
-    if output in ("json", "yaml"):
-        return versioned.written(placements.fill_document(fills), output)
+    if chosen_output.is_document(output):
+        return chosen_output.document(placements.fill_document(fills), output, arrangement)
     table = placements.fill_table(fills)
     if output == "html":
         from bayplan.writing import html_report
 
         return html_report.rows_page("How many more fit", table)
-    return tables.rendered(table, width)
+    return chosen_output.table(table, width, output, arrangement)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bayplan.placing.fleet_changes import BindingChange
     from bayplan.reading.fleet import Fleet
     from bayplan.wire.fleets import ResourceBinding
+    from bayplan.writing.chosen_output import Arrangement
     from bayplan.writing.fleet_placements import ScaledStep
 
 _MAX_NAMES_SHOWN = 3
@@ -31,6 +32,7 @@ class FleetRequest(msgspec.Struct, frozen=True):
     strict: bool
     shows_unchanged: bool
     allows_unselected: bool
+    arrangement: Arrangement
 
 
 class FleetPlan(msgspec.Struct):
@@ -58,20 +60,27 @@ def scaled_workloads(fleet: Fleet, is_included: Callable[[Workload], bool]) -> l
 
 
 def scale(
-    workloads: list[Workload], fleet: Fleet, steps: tuple[int, ...] | int | str, output: str, console: Console
+    workloads: list[Workload],
+    fleet: Fleet,
+    steps: tuple[int, ...] | int | str,
+    output: str,
+    console: Console,
+    *,
+    arrangement: Arrangement,
 ) -> bool:
     """Write where the workloads are after each step, or with as many replicas as fit; whether all are placed."""
-    from bayplan.writing import fleet_placements, tables, versioned
+    from bayplan.writing import chosen_output, fleet_placements
 
     if output in ("name", "html", "bindings"):
         raise click.UsageError(f"-o {output} is not available with --scale and --replicas in a fleet")
     if not workloads:
         console.note("no workload in scope has replicas")
     found = list(_steps_of(workloads, fleet, (steps,) if isinstance(steps, int) else steps))
-    if output in ("json", "yaml"):
-        console.answer(versioned.written(fleet_placements.scaled_document(found), output))
+    if chosen_output.is_document(output):
+        console.answer(chosen_output.document(fleet_placements.scaled_document(found), output, arrangement))
     else:
-        console.answer(tables.rendered(fleet_placements.scaled_table(found), console.table_width) if found else "")
+        table = fleet_placements.scaled_table(found)
+        console.answer(chosen_output.table(table, console.table_width, output, arrangement) if found else "")
     return bool(found) and all(one.change.placement.placed for one in found)
 
 
@@ -123,13 +132,15 @@ def _plan(fleet: Fleet, *, explains: bool, console: Console) -> FleetPlan:
 
 def _as(asked: FleetRequest, plan: FleetPlan, fleet: Fleet, width: int | None) -> str:
     from bayplan.cli import place as pods
-    from bayplan.writing import fleet_placements, tables, versioned
+    from bayplan.writing import chosen_output, fleet_placements, tables
 
     if asked.output == pods.BINDINGS:
         return fleet_placements.binding_list(_bindings_after(plan, fleet))
-    if asked.output in ("json", "yaml"):
+    if chosen_output.is_document(asked.output):
         contents = pods.contents_of(plan.explanations) if plan.explanations else {}
-        return versioned.written(fleet_placements.document(plan.changes, contents), asked.output)
+        return chosen_output.document(
+            fleet_placements.document(plan.changes, contents), asked.output, asked.arrangement
+        )
     shown = [change for change in plan.changes if asked.shows_unchanged or not change.is_unchanged]
     if asked.output == "name":
         return tables.name_lines(change.placement.workload for change in shown)
@@ -139,7 +150,9 @@ def _as(asked: FleetRequest, plan: FleetPlan, fleet: Fleet, width: int | None) -
         from bayplan.writing import html_report
 
         return html_report.rows_page("Placement plan", table, texts)
-    drawn = tables.rendered(table, width) if shown else ""
+    drawn = chosen_output.table(table, width, asked.output, asked.arrangement) if shown else ""
+    if asked.output == chosen_output.CSV:
+        return drawn
     return drawn + "".join(f"\n{key}: {text}" for key, text in texts.items())
 
 

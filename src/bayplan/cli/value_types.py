@@ -179,3 +179,42 @@ def _requirement(part: str) -> Requirement:
         return labels.requirement(found[2], labels.DOES_NOT_EXIST if found[1] else labels.EXISTS)
     message = f"expected requirements such as app=web, tier!=db, env in (a,b), key or !key, got {part!r}"
     raise click.BadParameter(message, param_hint="-l")
+
+
+class OutputFormat(click.Choice[str]):
+    """One of the formats; one that ends in `=` is followed by a template, which must be readable."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        begins = next((str(one) for one in self.choices if str(one).endswith("=") and text.startswith(str(one))), "")
+        if not begins:
+            if text.startswith(("jsonpath", "custom-columns")) and f"{text}=" in self.choices:
+                self.fail(f"expected {text}= and a template, got {text!r}", param, ctx)
+            return str(super().convert(value, param, ctx))
+        from bayplan.writing import chosen_output, field_paths
+
+        try:
+            if begins == chosen_output.CUSTOM_COLUMNS:
+                field_paths.columns(text.removeprefix(begins), [])
+            else:
+                field_paths.filled(text.removeprefix(begins), {})
+        except field_paths.TemplateError as error:
+            self.fail(str(error), param, ctx)
+        return text
+
+
+class FieldPath(click.ParamType[str]):
+    """A column, or the path of a field."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value:
+            return ""
+        from bayplan.writing import field_paths
+
+        try:
+            field_paths.parse(str(value))
+        except field_paths.TemplateError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)

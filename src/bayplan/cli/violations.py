@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bayplan.enforcing.preview import EnforcementPreview
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.model.workloads import Workload, WorkloadKey
+    from bayplan.writing.chosen_output import Arrangement
 
 _ENFORCING = "Enforcement"
 
@@ -96,8 +97,11 @@ GRACE = commands.OptionGroup(
         "are those of `bayplan run --enforce` after the grace period; this command evicts nothing. Exit code 0 if "
         "there are no violations, 1 if there are."
     ),
-    groups=(options.INPUT, options.SCOPE, options.DECISIONS, GRACE, options.CONSOLE),
-    params=(options.output("table", "wide", "json", "yaml", "name"), options.EXIT_ZERO),
+    groups=(options.INPUT, options.SCOPE, options.DECISIONS, GRACE, options.ARRANGEMENT, options.CONSOLE),
+    params=(
+        options.output("table", "wide", "json", "yaml", "name", options.CSV, options.JSONPATH, options.CUSTOM_COLUMNS),
+        options.EXIT_ZERO,
+    ),
 )
 def violations(
     *,
@@ -107,6 +111,7 @@ def violations(
     scope: options.ScopeOptions,
     decisions: options.DecisionOptions,
     grace: GraceOptions,
+    arrangement: Arrangement,
     console: Console,
 ) -> int:
     """Write the violations; exit code 1 if there are any."""
@@ -123,7 +128,7 @@ def violations(
         whole = preview.preview_pods(engine, settings, found.disruption_budgets, found.spread_context)
     shown = _in_scope(whole, found.index, is_included)
     in_force = None if isinstance(found, Fleet) else settings  # violations in a fleet are not enforced
-    console.answer(_written(shown, found.index, in_force, output, console.table_width))
+    console.answer(_written(shown, found.index, in_force, output, console.table_width, arrangement=arrangement))
     _note_counts(shown, "binding" if isinstance(found, Fleet) else "pod", console)
     return commands.exit_code(not shown.verdicts, exit_zero=exit_zero)
 
@@ -159,13 +164,16 @@ def _written(
     settings: EnforcementSettings | None,
     output: str,
     width: int | None,
+    *,
+    arrangement: Arrangement,
 ) -> str:
-    from bayplan.writing import tables, versioned, violation_report
+    from bayplan.writing import chosen_output, violation_report
 
-    if output in ("json", "yaml"):
-        return versioned.written(violation_report.document(shown, settings), output)
+    if chosen_output.is_document(output):
+        return chosen_output.document(violation_report.document(shown, settings), output, arrangement)
     if output == "name":
         return violation_report.names(shown, {key: record.workload for key, record in index.records.items()})
     if not shown.verdicts:
         return ""
-    return tables.rendered(violation_report.table(shown, settings, wide=output == "wide"), width)
+    found = violation_report.table(shown, settings, wide=output in ("wide", chosen_output.CSV))
+    return chosen_output.table(found, width, output, arrangement)

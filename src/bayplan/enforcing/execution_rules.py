@@ -132,14 +132,11 @@ def _affinity_rule(
             for resolved in (affinity, all_affinity)
         )
         sets = tuple(dict.fromkeys(lists))
-    return ExecutionRule(
-        RuleType.AFFINITY,
-        _met_by(one, affinity, semantics),
-        one.keys,
-        path=one.source.path,
-        shown=show_term(one.source),
-        lone_member_sets=sets,
-    )
+    met_by = _met_by(one, affinity, semantics)
+    shown = show_term(one.source)
+    if len(met_by.parts) > 1:
+        shown = f"{' and '.join(dict.fromkeys(show_term(each.source) for each in affinity.required))}, all in one pod"
+    return ExecutionRule(RuleType.AFFINITY, met_by, one.keys, path=one.source.path, shown=shown, lone_member_sets=sets)
 
 
 def _met_by(one: ResolvedTerm, resolved: ResolvedTerms, semantics: Semantics) -> PeerTerm:

@@ -27,7 +27,7 @@ from bayplan.model.workloads import WorkloadKey
 NO_OTHER_TARGET = "no other place for it"
 CHECKED_LATER = "another place for it is looked for after the others"
 OWNS_AFFINITY = "its affinity is not met"
-LOWEST_PRIORITY = "lowest priority in the conflict"
+LOWER_PRIORITY = "lower priority than a pod that it conflicts with"
 OWNS_RULE = "owner of the broken rule, at equal priority"
 RESOLVES_MOST = "its eviction resolves the most at equal priority"
 
@@ -355,7 +355,7 @@ def _why(
     """Why this workload is the victim."""
     conflicting = {key for v in causes for key in ((v.owner,) if victim != v.owner else v.peers)} - gone
     if any(precedence[key].priority > precedence[victim].priority for key in conflicting):
-        return LOWEST_PRIORITY
+        return LOWER_PRIORITY
     return OWNS_RULE if any(v.owner == victim for v in causes) else RESOLVES_MOST
 
 

@@ -120,7 +120,7 @@ def _verdicts(
         resolving = [outcomes[key] for key in sorted(_resolving(v, outcomes.keys()))]
         why = planning.no_consent(v)
         resolving += [
-            EnforcementOutcome(peer, planning.LOWEST_PRIORITY, why) for peer in withheld_by_violation.get(v.id, ())
+            EnforcementOutcome(peer, planning.LOWER_PRIORITY, why) for peer in withheld_by_violation.get(v.id, ())
         ]
         found.append(EnforcementVerdict(v, tuple(resolving)))
     return tuple(found)

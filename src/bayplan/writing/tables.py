@@ -34,28 +34,31 @@ class Table(msgspec.Struct, frozen=True):
     styles: Sequence[str] = ()
 
 
-def rendered(table: Table, width: int | None) -> str:
+def rendered(table: Table, width: int | None, *, headers: bool = True) -> str:
     """
     The table drawn for a terminal of `width` columns, or plain if that is None.
 
     Plain is aligned columns as kubectl prints them: no lines, nothing cut, nothing wrapped.
     """
     if width is not None:
-        return _drawn(table, width)
-    cells = [list(table.columns), *([printable(cell) or EMPTY_CELL for cell in row] for row in table.rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(table.columns))]
+        return _drawn(table, width, headers=headers)
+    cells = [
+        *([list(table.columns)] if headers else []),
+        *([printable(cell) or EMPTY_CELL for cell in row] for row in table.rows),
+    ]
+    widths = [max((len(row[column]) for row in cells), default=0) for column in range(len(table.columns))]
     lines = (_GAP.join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)) for row in cells)
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _drawn(table: Table, width: int) -> str:
+def _drawn(table: Table, width: int, *, headers: bool) -> str:
     """The table with colors and lines, as escape sequences."""
     import rich.box
     import rich.console
     import rich.table
     import rich.text
 
-    drawn = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    drawn = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_header=headers)
     for column in table.columns:
         drawn.add_column(column, overflow="fold")
     styles = table.styles or [""] * len(table.rows)

@@ -53,7 +53,9 @@ def rule(violation: Violation) -> str:
     if violation.rule_type is RuleType.GROUP_AFFINITY:
         return f"affinity to all of {violation.shown}"
     return (
-        f"at most {violation.limit} of {violation.shown}" if violation.limit else f"anti-affinity to {violation.shown}"
+        f"at most {violation.limit} other of {violation.shown}"
+        if violation.limit
+        else f"anti-affinity to {violation.shown}"
     )
 
 
