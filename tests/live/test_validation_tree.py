@@ -109,9 +109,92 @@ spec:
   maxReplicas: 9
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}]
 """
+PLATFORM = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: gateway, labels: {app.kubernetes.io/part-of: edge}}
+spec:
+  replicas: 2
+  minReadySeconds: 5
+  progressDeadlineSeconds: 600
+  paused: false
+  strategy: {type: Recreate}
+  selector: {matchExpressions: [{key: app, operator: In, values: [gateway]}]}
+  template:
+    metadata:
+      labels: {app: gateway}
+      annotations: {prometheus.io/scrape: "true"}
+    spec:
+      priorityClassName: system-cluster-critical
+      terminationGracePeriodSeconds: 60
+      dnsPolicy: None
+      dnsConfig: {nameservers: [10.0.0.10], searches: [svc.cluster.local], options: [{name: ndots, value: "2"}]}
+      hostAliases: [{ip: 10.1.2.3, hostnames: [db.local]}]
+      imagePullSecrets: [{name: registry}]
+      nodeSelector: {kubernetes.io/os: linux}
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms: [{matchExpressions: [{key: gen, operator: Gt, values: ["4"]}]}]
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: gateway}},
+             matchLabelKeys: [pod-template-hash]}
+      initContainers:
+      - {name: proxy, image: p, restartPolicy: Always, ports: [{containerPort: 15001}],
+         startupProbe: {tcpSocket: {port: 15001}, failureThreshold: 30}}
+      - {name: migrate, image: m, command: [migrate], env: [{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}
+      containers:
+      - name: gateway
+        image: g
+        ports: [{name: https, containerPort: 8443, protocol: TCP}, {name: dns, containerPort: 53, protocol: UDP}]
+        livenessProbe: {exec: {command: [ok]}, periodSeconds: 5, timeoutSeconds: 2}
+        readinessProbe: {grpc: {port: 8443}}
+        lifecycle: {preStop: {sleep: {seconds: 5}}}
+        securityContext: {capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false}
+        resources: {requests: {cpu: 250m, memory: 64Mi, ephemeral-storage: 1Gi}, limits: {cpu: "1", memory: 128Mi}}
+        env: [{name: CPU, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}, {name: A, value: $(CPU)}]
+        volumeMounts: [{name: all, mountPath: /etc/all, readOnly: true}, {name: cache, mountPath: /cache, subPath: a}]
+      volumes:
+      - name: all
+        projected:
+          defaultMode: 288
+          sources: [{secret: {name: tls}}, {configMap: {name: conf, items: [{key: a, path: b}]}},
+                    {serviceAccountToken: {path: token, expirationSeconds: 3600}}]
+      - {name: cache, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce],
+                                                              resources: {requests: {storage: 1Gi}}}}}}
+"""
+IMPORT = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: import}
+spec:
+  completions: 4
+  parallelism: 2
+  completionMode: Indexed
+  backoffLimitPerIndex: 1
+  maxFailedIndexes: 2
+  ttlSecondsAfterFinished: 60
+  podFailurePolicy:
+    rules: [{action: FailJob, onExitCodes: {containerName: c, operator: In, values: [42]}}]
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}
+"""
+BARE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: debug, labels: {run: debug}}
+spec:
+  shareProcessNamespace: true
+  schedulingGates: [{name: example.com/quota}]
+  tolerations: [{key: dedicated, operator: Equal, value: db, effect: NoExecute, tolerationSeconds: 30}]
+  topologySpreadConstraints:
+  - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, minDomains: 2, nodeTaintsPolicy: Honor,
+     labelSelector: {matchLabels: {run: debug}}}
+  containers: [{name: c, image: busybox, stdin: true, tty: true}]
+"""
 # What people get wrong: a manifest, what is replaced in it, and by what.
 EDITS = [
-    *((one, "", "") for one in (WEB, QUEUE, CRON, AGENT, BUDGET, SCALER)),
+    *((one, "", "") for one in (WEB, QUEUE, CRON, AGENT, BUDGET, SCALER, PLATFORM, IMPORT, BARE)),
     (WEB, "apps/v1\n", "apps/v1beta1\n"),
     (WEB, "apps/v1\n", "extensions/v1beta1\n"),
     (WEB, "kind: Deployment", "kind: Deploymnet"),
@@ -141,6 +224,41 @@ EDITS = [
     (BUDGET, "maxUnavailable: 1", "maxUnavailable: 1, minAvailable: 1"),
     (SCALER, "autoscaling/v2\n", "autoscaling/v2beta2\n"),
     (SCALER, "minReplicas: 2", "minReplicas: 20"),
+    (PLATFORM, "type: Recreate", "type: Recreate, rollingUpdate: {maxSurge: 1}"),
+    (PLATFORM, "operator: In, values: [gateway]", "operator: Exists, values: [gateway]"),
+    (PLATFORM, "progressDeadlineSeconds: 600", "progressDeadlineSeconds: 5"),
+    (PLATFORM, "nameservers: [10.0.0.10]", "nameservers: [localhost]"),
+    (PLATFORM, "dnsPolicy: None", "dnsPolicy: Nothing"),
+    (PLATFORM, "ip: 10.1.2.3", "ip: 10.1.2"),
+    (PLATFORM, 'values: ["4"]', "values: [four]"),
+    (PLATFORM, "matchLabelKeys: [pod-template-hash]", "matchLabelKeys: [app]"),
+    (PLATFORM, "restartPolicy: Always", "restartPolicy: Sometimes"),
+    (PLATFORM, "fieldPath: metadata.name", "fieldPath: metadata.nam"),
+    (PLATFORM, "protocol: UDP", "protocol: udp"),
+    (PLATFORM, "sleep: {seconds: 5}", "sleep: {seconds: 90}"),
+    (PLATFORM, "name: dns, containerPort", "name: https, containerPort"),
+    (PLATFORM, "timeoutSeconds: 2", "timeoutSeconds: -2"),
+    (PLATFORM, "cpu: 250m", "cpu: 1250m"),
+    (PLATFORM, "resource: limits.cpu", "resource: limits.gpu"),
+    (PLATFORM, "subPath: a", "subPath: ../a"),
+    (PLATFORM, "name: cache, mountPath: /cache", "name: cache, mountPath: /etc/all"),
+    (PLATFORM, "defaultMode: 288", "defaultMode: 999"),
+    (PLATFORM, "path: b", "path: /b"),
+    (PLATFORM, "expirationSeconds: 3600", "expirationSeconds: 60"),
+    (PLATFORM, "storage: 1Gi}}}}}}", "cpu: 1Gi}}}}}}"),
+    (PLATFORM, "terminationGracePeriodSeconds: 60", "terminationGracePeriodSeconds: -1"),
+    (IMPORT, "completionMode: Indexed", "completionMode: NonIndexed"),
+    (IMPORT, "restartPolicy: Never", "restartPolicy: OnFailure"),
+    (IMPORT, "values: [42]", "values: [0]"),
+    (IMPORT, "maxFailedIndexes: 2", "maxFailedIndexes: 9"),
+    (IMPORT, "containerName: c", "containerName: d"),
+    (BARE, "name: example.com/quota", "name: Quota!"),
+    (BARE, "operator: Equal", "operator: Exists"),
+    (BARE, "effect: NoExecute", "effect: NoSchedule"),
+    (BARE, "whenUnsatisfiable: DoNotSchedule", "whenUnsatisfiable: ScheduleAnyway"),
+    (BARE, "minDomains: 2", "minDomains: 0"),
+    (BARE, "stdin: true, tty: true", "stdin: yes, tty: 1"),
+    (BARE, "kind: Pod", "kind: pod"),
 ]  # fmt: skip
 
 

@@ -112,6 +112,7 @@ def _complete_workload(ctx: click.Context, param: click.Parameter, typed: str) -
         "bayplan explain pod/web-4 -n shop -f cluster.yaml",
         "bayplan explain deploy/web --state cluster.json -f web.yaml",
         "bayplan explain pod/web-4 -f cluster.json -o json",
+        "bayplan explain deploy/web -f cluster.json --apply-fix 1 > web.yaml",
         "bayplan explain deploy/web --state cluster.json --lose node/worker-1",
         "bayplan explain deployment/shop -f fleet/",
     ),
