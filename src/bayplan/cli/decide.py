@@ -21,11 +21,10 @@ def _pods() -> Answerer:
     from bayplan.queueing import deciding
     from bayplan.reading import questions
     from bayplan.rules import profiles
-    from bayplan.validating import structure_faults
     from bayplan.writing import answers
 
     def answer(line: bytes) -> Any:
-        question: questions.PodQuestion = structure_faults.decode(line, questions.PodQuestion)
+        question: questions.PodQuestion = questions.decoded(line, questions.PodQuestion)
         situation = questions.pod_situation_of(question)
         engine = Engine(situation.index, profiles.pod_rules(situation.profile))
         decision = deciding.decide(situation.workload, engine, situation.nominated)
@@ -39,11 +38,10 @@ def _preemption() -> Answerer:
     from bayplan.preempting import preemption
     from bayplan.reading import questions
     from bayplan.rules import profiles
-    from bayplan.validating import structure_faults
     from bayplan.writing import answers
 
     def answer(line: bytes) -> Any:
-        question: questions.PodQuestion = structure_faults.decode(line, questions.PodQuestion)
+        question: questions.PodQuestion = questions.decoded(line, questions.PodQuestion)
         asked = questions.preemption_situation_of(question)
         engine = Engine(asked.index, profiles.pod_rules(asked.profile))
         found = preemption.preempt(asked.workload, engine, asked.disruption_budgets, asked.nominated)
@@ -57,13 +55,12 @@ def _fleet() -> Answerer:
     from bayplan.assigning.cluster_ranking import FleetEngine
     from bayplan.reading import questions
     from bayplan.rules import profiles
-    from bayplan.validating import structure_faults
     from bayplan.writing import answers
 
     rules = profiles.fleet_rules()
 
     def answer(line: bytes) -> Any:
-        question: questions.FleetQuestion = structure_faults.decode(line, questions.FleetQuestion)
+        question: questions.FleetQuestion = questions.decoded(line, questions.FleetQuestion)
         situation = questions.fleet_situation_of(question)
         engine = FleetEngine(situation.index, rules)
         decision = schedule_binding.schedule(situation.workload, engine)

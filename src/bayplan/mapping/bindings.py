@@ -27,6 +27,7 @@ from bayplan.model.workloads import Needs, Workload
 from bayplan.validating import structure_faults
 from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
 from bayplan.validating.structure import Nulls
+from bayplan.wire import conversion
 from bayplan.wire import placements as wire
 from bayplan.wire.fleets import BindingComponent, ReplicaRequirements, ResourceBinding
 
@@ -174,7 +175,7 @@ def _rules(
 def _read_rules(placement: bytes, annotations: tuple[str | None, ...], context: BindingContext) -> _PlacementRules:
     """What the placement, as JSON, says together with the annotations; raises InputError for what is wrong."""
     merged = placements.merged_placement(msgspec.json.decode(placement), annotations)
-    _check_types(merged)
+    merged = _checked(merged)
     terms, fault = _terms_of(merged, context.keys)
     return _PlacementRules(placements.placement_of(merged, context.semantics), terms, fault)
 
@@ -182,14 +183,21 @@ def _read_rules(placement: bytes, annotations: tuple[str | None, ...], context: 
 _remembered_rules = memoised(4096)(_read_rules)
 
 
-def _check_types(placement: Mapping[str, Any]) -> None:
-    """Raise InputError for values of wrong types: an API server keeps fields that it does not know as they are."""
+def _checked(placement: dict[str, Any]) -> dict[str, Any]:
+    """
+    The placement without nulls, which mean absent.
+
+    Raises InputError for values of wrong types: an API server keeps fields that it does not know as they are.
+    """
     try:
         msgspec.convert(placement, wire.WirePlacement)
-    except msgspec.ValidationError:  # or a null, which means absent
+    except msgspec.ValidationError:
         found = structure_faults.faults(placement, wire.WirePlacement, "placement", nulls=Nulls.FIELDS)
         if found:
             raise InputError(found) from None
+        cleaned: dict[str, Any] = conversion.without_nulls(placement)
+        return cleaned
+    return placement
 
 
 def _labels(

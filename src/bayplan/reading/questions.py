@@ -30,7 +30,7 @@ from bayplan.validating import admission, structure_faults
 from bayplan.validating.fields import Cause
 from bayplan.validating.guard import GuardSettings
 from bayplan.validating.structure import Nulls
-from bayplan.wire import kinds
+from bayplan.wire import conversion, kinds
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.wire.kinds import ApiKind, Trait
 from bayplan.wire.meta import ApiObject
@@ -53,6 +53,18 @@ class QuestionOptions(msgspec.Struct, rename="camel", forbid_unknown_fields=True
     affinity_label_keys: list[str] | None = None
     anti_affinity_label_keys: list[str] | None = None
     rules: list[Any] | None = None
+
+
+def decoded(line: bytes, question: Any) -> Any:
+    """The question of a line; a field that is null is absent, as for Kubernetes' decoders. Raises InputError."""
+    try:
+        return structure_faults.decode(line, question)
+    except InputError as error:
+        try:
+            root = msgspec.json.decode(line)
+        except structure_faults.UNDECODABLE:
+            raise error from None
+        return structure_faults.convert(conversion.without_nulls(root), question)
 
 
 class PodQuestion(msgspec.Struct, rename="camel"):
