@@ -50,7 +50,7 @@ def test_terms_of_other_pods_that_exclude_the_pod_give_it_no_score(run):
     ("no json", "invalid JSON"),
     ("[]", "expected a mapping, got a list"),
     ({"nodes": [NODE]}, "pod: expected a mapping, got nothing"),
-    ({"nodes": [NODE], "pod": None}, "pod: expected a mapping, got null"),
+    ({"nodes": [NODE], "pod": None}, "pod: expected a mapping, got nothing"),
     ({"nodes": [NODE], "pod": POD, "pods": [None]}, "pods[0]: expected a mapping, got null"),
     ({"nodes": [NODE, NODE], "pod": POD}, "a1 exists already"),
     ({"nodes": [], "pod": POD, "options": {"semantics": "other"}}, "expected upstream or design"),
