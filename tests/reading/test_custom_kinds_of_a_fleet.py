@@ -212,6 +212,18 @@ def test_without_lua_the_extra_is_named(load, monkeypatch):
     assert said.endswith("running Lua needs the extra `lua`: pip install bayplan[lua]")
 
 
+@pytest.mark.parametrize("written, known", [
+    ("{apiVersion: flink.apache.org/v1beta1, kind: FlinkDeployment, metadata: {name: x, namespace: web}}", True),
+    ("{apiVersion: flink.apache.org/v1beta1, kind: FlinkDeployment, metadata: {name: x, namespace: web, uid: u}}", False),
+    ("{apiVersion: flink.apache.org/v1beta1, kind: FlinkDeployment, metadata: {name: x, namespace: web, resourceVersion: '1'}, status: {}}", False),
+])  # fmt: skip
+def test_of_a_template_of_which_only_the_metadata_is_there_the_replicas_are_not_known(written, known, load):
+    policy = POLICY % ("flink.apache.org/v1beta1", "FlinkDeployment")
+    found = fleet.fleet_of(load(CLUSTER % "a" + policy + f"---\n{written}\n"))
+    assert [one.spec.replicas for one in found.bindings.values()] == ([2] if known else [])
+    assert any(resource_interpreter.ONLY_METADATA in note for note in found.notes) is not known
+
+
 # What else is said of templates
 
 

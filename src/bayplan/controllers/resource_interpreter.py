@@ -28,7 +28,7 @@ ONLY_METADATA = "only its metadata is read"
 COMPONENTS_NEED_GATE = "Karmada reads their components only with the feature gate MultiplePodTemplatesScheduling"
 WEBHOOK_NOT_ASKED = "the webhook {} is not asked; customKinds in the configuration may replace it"
 NOT_INTERPRETED = "Karmada does not read their replicas"
-_METADATA_FIELDS = frozenset(("apiVersion", "kind", "metadata"))
+_METADATA_FIELDS = frozenset(("apiVersion", "kind", "metadata", "status"))
 _REPLICAS, _COMPONENTS = "InterpretReplica", "InterpretComponent"
 
 
@@ -162,9 +162,11 @@ def _custom_template(written: ApiObject, inputs: DesiredState, answers: Answers)
 
 
 def is_metadata_only(content: Mapping[str, Any]) -> bool:
-    """Whether it is the metadata of an object that a server has, and not a whole object without a spec."""
+    """Whether it is only the metadata of an object that a server has, as in a snapshot; one by hand is whole."""
     metadata = content.get("metadata")
-    return content.keys() <= _METADATA_FIELDS and isinstance(metadata, Mapping) and bool(metadata.get("uid"))
+    if not isinstance(metadata, Mapping) or not content.keys() <= _METADATA_FIELDS:
+        return False
+    return bool(metadata.get("uid") or metadata.get("resourceVersion"))
 
 
 def _answered(template: ResourceTemplate, answers: Answers) -> ResourceTemplate:
