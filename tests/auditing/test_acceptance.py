@@ -56,10 +56,10 @@ def test_warnings_decide_only_on_request():
 def audit(tmp_path):
     (tmp_path / "nodes.yaml").write_text("---\n".join(NODE.format(name=f"n{i}") for i in range(2)))
 
-    def run(accepted, *words):
+    def run(accepted, *words, epoch="1792000000"):
         (tmp_path / "accepted.yaml").write_text(accepted)
         given = ["audit", "-f", str(tmp_path / "nodes.yaml"), "--accept", str(tmp_path / "accepted.yaml"), *words]
-        return CliRunner().invoke(main.cli, given, env={"SOURCE_DATE_EPOCH": "1792000000"}, prog_name="bayplan")
+        return CliRunner().invoke(main.cli, given, env={"SOURCE_DATE_EPOCH": epoch}, prog_name="bayplan")
 
     return run
 
@@ -130,3 +130,10 @@ def test_every_format_names_inputs_date_version_and_standard(audit, tmp_path, fo
     assert "2026-10-14T17:46:40Z" in text
     assert bayplan.__version__ in text
     assert "SCS-0214-v2, Kubernetes Node Distribution and Availability" in text
+
+
+@pytest.mark.parametrize("epoch", ["²", "garbage", "99999999999999999999"])
+def test_a_date_that_is_none_is_an_error(audit, epoch):
+    done = audit(ACCEPTED, epoch=epoch)
+    assert done.exit_code == 2
+    assert "SOURCE_DATE_EPOCH: expected a time in seconds since 1970" in done.stderr

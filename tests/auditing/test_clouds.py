@@ -55,6 +55,17 @@ def test_contradictory_labels_reach_no_site():
     assert found.stage.distributed.at_least == "machines"
 
 
+def test_a_region_label_that_the_provider_id_contradicts_reaches_no_site():
+    given = [
+        node(f"cp-{i}", "cp", f"z{i}/h{i}", region=region, provider_id=f"openstack://home/{i}")
+        for i, region in enumerate(("home", "east", "west"))
+    ]
+    found = judge(given, stages=[("distributed", "sites")])
+    assert verdicts(found)["scs-0214-labels-current"] == FAIL
+    assert "region east, the provider id says home" in finding(found, "scs-0214-labels-current").message
+    assert verdicts(found)["stage"] == UNDECIDED
+
+
 def test_a_hidden_control_plane_has_no_stage():
     found = judge(nodes("worker x/a", "worker y/b"))
     assert str(found.stage) == "of unknown stage: no part of it is visible"

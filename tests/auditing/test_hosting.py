@@ -45,6 +45,17 @@ def test_the_control_plane_is_judged_where_it_runs(places, machines, quorum, dup
     assert verdicts(found)["scs-0214-labels-zone"] == "PASS"  # of the cluster's own nodes
 
 
+def test_nodes_of_both_clusters_may_have_one_name():
+    there = [node(f"n{i}", "worker", f"z/h{i}", provider_id=f"openstack:///m{i}") for i in range(2)]
+    pods = [part(f"{p}-{i}", f"n{i}", p) for i in range(2) for p in PARTS]
+    here = [node(f"n{i}", "worker", "z/h5", provider_id=f"openstack:///w{i}") for i in range(2)]
+    inventory = {"w0": {"host": "h5"}, "w1": {"host": "h5"}, "m0": {"host": "h0"}, "m1": {"host": "h1"}}
+    found = judge(here, hosting=Hosting(nodes=there, pods=pods), inventory=inventory)
+    assert verdicts(found)["scs-0214-labels-current"] == "PASS"
+    assert verdicts(found)["scs-0214-cp-machines"] == "PASS"
+    assert verdicts(found)["scs-0214-worker-spread"] == "WARN"
+
+
 def test_several_components_in_one_pod():
     there = [node(f"m{i}", "worker", f"z{i}/h{i}") for i in range(2)]
     pods = [part(f"kcp-{i}", f"m{i}", *PARTS[:3], "konnectivity") for i in range(2)]

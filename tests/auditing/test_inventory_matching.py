@@ -51,6 +51,25 @@ def test_different_hashes_are_different_machines_whatever_is_missing():
     assert verdicts(found)["fd-quorum-etcd-host"] == "UNDECIDED"  # the third may share a machine with either
 
 
+def test_a_hash_may_be_the_hash_of_a_machine_whose_label_is_plain():
+    found = judge(control_plane("h1", HASHES["a"]), inventory={"cp-0": {"host": "h1"}})
+    assert verdicts(found)[MACHINES] == "UNDECIDED"
+
+
+def test_nodes_of_one_hash_share_a_machine_also_where_it_may_be_one_of_the_inventory():
+    workers = [node(f"w-{i}", "worker", "z/-") for i in range(3)]
+    found = judge([*control_plane(HASHES["a"], HASHES["a"]), *workers], inventory={
+        f"w-{i}": {"host": f"h{i}"} for i in range(3)
+    })  # fmt: skip
+    assert verdicts(found)[MACHINES] == "FAIL"
+
+
+def test_nodes_of_one_machine_share_it_also_where_it_may_be_that_of_a_hash():
+    others = [node(f"w-{i}", "worker", f"z/{HASHES[label]}") for i, label in enumerate("abc")]
+    found = judge([*control_plane("-", "-"), *others], inventory=inventory("h1", "h1"))
+    assert verdicts(found)[MACHINES] == "FAIL"
+
+
 def test_a_hash_and_a_name_of_one_machine_contradict_each_other():
     found = judge(control_plane("h1", HASHES["a"], HASHES["b"]), inventory=inventory("h1", "h1", "h2"))
     assert verdicts(found)[CURRENT] == "FAIL"

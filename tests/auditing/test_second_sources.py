@@ -196,3 +196,26 @@ def test_leases_that_expired_long_before_the_others_do_not_count(tmp_path):
     (tmp_path / "dump.json").write_text("\n".join(map(json.dumps, objects)))
     found = audit_files.load(ReadOptions([str(tmp_path / "dump.json")]))
     assert [one.metadata.name for one in found.leases] == ["apiserver-a", "apiserver-b", "apiserver-odd"]
+
+
+@pytest.mark.parametrize("zones, verdict", [
+    (("a", "b", "b"), "PASS"),  # the zones of the labels are hashes
+    (("a", "a", "b"), "FAIL"),
+])  # fmt: skip
+def test_hashed_zones_agree_with_machines_by_grouping(zones, verdict):
+    hashes = ("9f86d081884c7d659a2f", "60303ae22b998861bce3", "60303ae22b998861bce3")
+    given = [node(f"cp-{i}", "cp", f"{one}/h{i}") for i, one in enumerate(hashes)]
+    machines = [
+        ObservedMachine(
+            metadata=ObjectMeta(name=f"machine-{i}"),
+            spec=ObservedMachineSpec(failure_domain=zone),
+            status=ObservedMachineStatus(node_ref=ObservedNodeReference(name=f"cp-{i}")),
+        )
+        for i, zone in enumerate(zones)
+    ]
+    found = judge(given, machines=machines)
+    assert verdicts(found)[CURRENT] == verdict
+    if verdict == "FAIL":
+        assert finding(found, CURRENT).message == (
+            "cp-1, cp-2: one zone by label, 2 by other sources; cp-0, cp-1: one zone by other sources, 2 by label"
+        )

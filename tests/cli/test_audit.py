@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -66,6 +67,24 @@ def test_servers_of_openstack_are_an_inventory(run, dump, tmp_path):
     assert lines_of(done) == [
         f"warning: {tmp_path / 'servers.json'}: zone z tells nothing, as it is the same for all servers; it is left out"
     ]
+
+
+@pytest.mark.parametrize("words", [[], ["labels"]])
+def test_a_server_is_known_by_its_id_before_its_name(run, tmp_path, words):
+    nodes = [
+        {"kind": "Node", "apiVersion": "v1", "spec": {"providerID": f"openstack:///id-{i}"},
+         "metadata": {"name": f"cp-{i}", "labels": {"node-role.kubernetes.io/control-plane": ""}}}
+        for i in range(2)
+    ]  # fmt: skip
+    rows = [("id-0", "cp-0", "h1"), ("id-1", "cp-1", "h1"), ("id-9", "cp-0", "h2")]  # names need not be unique
+    servers = [{"ID": uuid, "Name": name, "Host": host} for uuid, name, host in rows]
+    (tmp_path / "nodes.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": nodes}))
+    (tmp_path / "servers.json").write_text(json.dumps(servers))
+    done = run("audit", *words, "-f", tmp_path / "nodes.json", "--inventory", tmp_path / "servers.json")
+    assert "several servers are named cp-0; they are matched by provider id only" in done.stderr
+    assert "h2" not in done.stdout
+    if not words:
+        assert re.search(r"FAIL +scs-0214-cp-machines", done.stdout)
 
 
 def test_a_label_key_can_be_set(run, tmp_path):

@@ -200,10 +200,16 @@ def _reaches_stage(facts: AuditFacts, stage: str, sense: str) -> bool | None:
 
 
 def _is_contradicted(layout: Layout, level: str) -> bool:
-    """Whether a smaller domain is in two zones, or a zone in two regions: then one of these labels is wrong."""
+    """
+    Whether a smaller domain is in two zones, or a zone in two regions: then one of these labels is wrong.
+
+    So is one of the level that differs from what another source says.
+    """
     parents: dict[tuple[str, str, str], str] = {}
     pairs = ((HOST, ZONE), (RACK, ZONE), (ZONE, REGION)) if level == ZONE else ((HOST, REGION), (ZONE, REGION))
     for node in layout.by_name().values() if level in (ZONE, REGION) else ():
+        if any(at == level and node.at(level) not in (None, value) for _, at, value in node.other_sources):
+            return True
         for below, above in pairs:
             domain, parent = node.at(below), node.at(above)
             if domain and parent and parents.setdefault((below, above, domain), parent) != parent:

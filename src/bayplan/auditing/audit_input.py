@@ -27,6 +27,12 @@ FileLine = tuple[str, int]
 Inventory = Mapping[str, Mapping[str, str]]  # the domain of each level, by node name or server UUID
 
 
+def entry_of(node: ObservedNode, inventory: Inventory) -> Mapping[str, str] | None:
+    """The inventory's entry of a node: by the id of its server before its name, which others may have too."""
+    server = node.spec.provider_id.rpartition("/")[2]
+    return inventory.get(server if server in inventory else node.metadata.name)
+
+
 class Hosting(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster that a control plane runs on as pods: its nodes, and the pods of this control plane."""
 

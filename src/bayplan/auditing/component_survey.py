@@ -264,21 +264,19 @@ def _endpoints(pods: Iterable[ObservedPod], config_maps: Iterable[ObservedConfig
 
 
 def with_hosting(layout: Layout, nodes: Sequence[AuditNode], pods: Iterable[ObservedPod]) -> Layout:
-    """The layout with the hosting cluster's nodes as external ones, and the members of the control plane on them."""
+    """The layout with the hosting cluster's nodes, named so, as external ones, and the control plane on them."""
     ready = {node.name: node.ready for node in nodes}
     members: Members = {}
     for pod in pods:
-        if not occupies_node(pod) or pod.spec.node_name not in ready:
+        host = f"{HOSTING_PREFIX}{pod.spec.node_name}"
+        if not occupies_node(pod) or host not in ready:
             continue
         for component in components_of(pod):
-            healthy = ready[pod.spec.node_name] and is_healthy(pod)
-            members.setdefault(component, []).append(
-                ComponentInstance(f"{HOSTING_PREFIX}{pod.spec.node_name}", healthy)
-            )
+            members.setdefault(component, []).append(ComponentInstance(host, ready[host] and is_healthy(pod)))
     # An etcd that is not among these pods may be shared, and run elsewhere.
     shown = [component for component in COMPONENTS if component in members or (members and component != ETCD)]
     known = {component: members.get(component, []) for component in shown}
-    outside = tuple(_renamed(node, known) for node in nodes)
+    outside = tuple(_with_roles(node, known) for node in nodes)
     layout = msgspec.structs.replace(layout, external=outside)
     if not known:
         layout = msgspec.structs.replace(layout, notes=(*layout.notes, NOTHING_HOSTED))
@@ -291,8 +289,7 @@ def components_of(pod: ObservedPod) -> list[str]:
     return [component for component in COMPONENTS if component in names]
 
 
-def _renamed(node: AuditNode, members: Members) -> AuditNode:
-    name = f"{HOSTING_PREFIX}{node.name}"
-    runs_here = [component for component, found in members.items() if any(m.node == name for m in found)]
+def _with_roles(node: AuditNode, members: Members) -> AuditNode:
+    runs_here = [component for component, found in members.items() if any(m.node == node.name for m in found)]
     roles = (CONTROL_PLANE,) if set(runs_here) - {ETCD} else (ETCD_ROLE,) if runs_here else ()
-    return msgspec.structs.replace(node, name=name, roles=roles, role_labels=False, components=tuple(runs_here))
+    return msgspec.structs.replace(node, roles=roles, role_labels=False, components=tuple(runs_here))

@@ -43,12 +43,33 @@ def match(
         hashes = {
             name for name, value in labels.items() if name not in stated and value in obfuscated - values_of.keys()
         }
-        machines = {name for name, value in stated.items() if name not in labels and value not in names}
+        machines = {name for name, value in stated.items() if labels.get(name) not in obfuscated and value not in names}
         unknown = min(hashes, machines, key=len) if hashes and machines else set()
         relation = _Relation(level, labels, stated, obfuscated, names, values_of, unknown)
         found = [relation.placed(node) for node in found]
         groupings += [grouping] if any(label in obfuscated for _, label, _ in pairs) else []
     return found, tuple(groupings)
+
+
+def group_statements(nodes: Iterable[AuditNode]) -> tuple[list[AuditNode], tuple[Grouping, ...]]:
+    """
+    The nodes without what other sources say where the label is a hash, and that as groupings.
+
+    A Machine or a storage driver says the plain name of a zone that is hashed in the label.
+    """
+    found = []
+    pairs: dict[str, list[tuple[str, str, str]]] = {}
+    for node in nodes:
+        kept = []
+        for statement in node.other_sources:
+            _, level, value = statement
+            label = node.labels.get(node.keys.get(level, ""), "")
+            if _DIGEST.fullmatch(label) and not _DIGEST.fullmatch(value):
+                pairs.setdefault(level, []).append((node.name, label, value))
+            else:
+                kept.append(statement)
+        found.append(msgspec.structs.replace(node, other_sources=tuple(kept)))
+    return found, tuple(Grouping(level, tuple(several), source="other sources") for level, several in pairs.items())
 
 
 def obfuscated_values(level: str, labels: Iterable[str], stated: Iterable[str]) -> frozenset[str]:
@@ -115,7 +136,8 @@ class _Relation(msgspec.Struct, frozen=True):
         """The node with its domain at the level, None where that is unknown."""
         value, label = self.stated.get(node.name), self.labels.get(node.name)
         if node.name in self.unknown:
-            return self._at(node, None, DECLARED)
+            shared = {**node.together, self.level: value or str(label)}
+            return msgspec.structs.replace(self._at(node, None, DECLARED), together=shared)
         if value is not None:
             plain = label is not None and label not in self.obfuscated
             vacuous = self.level == HOST and bool(node.vacuous)

@@ -35,7 +35,8 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
 
     `shares` are other things that it may have in common with nodes, by name: a kernel version, a power feed. `holds`
     is what only this node has at the moment, such as a leader's lease or a local volume. `cloud_assumed`: its cloud is
-    only the kind of its provider, of which there may be several clouds.
+    only the kind of its provider, of which there may be several clouds. `together` has a value for levels whose domain
+    is unknown, equal for nodes that certainly share it.
     """
 
     name: str
@@ -44,6 +45,7 @@ class AuditNode(msgspec.Struct, frozen=True, kw_only=True):
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     components: tuple[str, ...] | None = None
     domains: Mapping[str, str | None] = msgspec.field(default_factory=dict)
+    together: Mapping[str, str] = msgspec.field(default_factory=dict)
     evidence: Mapping[str, str] = msgspec.field(default_factory=dict)
     keys: Mapping[str, str] = msgspec.field(default_factory=dict)
     other_sources: tuple[tuple[str, str, str], ...] = ()
@@ -81,7 +83,7 @@ class ComponentInstance(msgspec.Struct, frozen=True):
 
 class Grouping(msgspec.Struct, frozen=True):
     """
-    Obfuscated labels of a level beside an inventory, as (node, label, name in the inventory).
+    Obfuscated labels of a level beside another source, such as an inventory, as (node, label, name in the source).
 
     They agree if the same nodes share a domain by both. `revealed`: texts may say which label is which machine.
     """
@@ -89,13 +91,14 @@ class Grouping(msgspec.Struct, frozen=True):
     level: str
     pairs: tuple[tuple[str, str, str], ...]
     revealed: bool = False
+    source: str = "the inventory"
 
     def conflicts(self) -> list[tuple[tuple[str, ...], str]]:
         """The nodes that one of the two puts together and the other apart, with a text; empty if they agree."""
         found = []
         for own, other, text in (
-            (1, 2, "one {} by label, {} by the inventory"),
-            (2, 1, "one {} by the inventory, {} by label"),
+            (1, 2, "one {0} by label, {1} by {2}"),
+            (2, 1, "one {0} by {2}, {1} by label"),
         ):
             names: dict[str, list[str]] = {}
             others: dict[str, set[str]] = {}
@@ -106,7 +109,9 @@ class Grouping(msgspec.Struct, frozen=True):
                 if len(apart) > 1:
                     shown = f" ({domain}: {', '.join(sorted(apart))})" if self.revealed else ""
                     nodes = tuple(sorted(names[domain]))
-                    found.append((nodes, f"{', '.join(nodes)}: {text.format(self.level, len(apart))}{shown}"))
+                    found.append(
+                        (nodes, f"{', '.join(nodes)}: {text.format(self.level, len(apart), self.source)}{shown}")
+                    )
         return found
 
 
@@ -118,7 +123,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     component; a component of which nothing is known is in neither mapping. `external` are machines outside the cluster
     that run parts of its control plane: etcd members known only by address, or the nodes of a hosting cluster.
     `api_servers` is the number of API servers according to other sources, by source. `groupings` are obfuscated labels
-    to compare with an inventory.
+    to compare with other sources.
     """
 
     nodes: tuple[AuditNode, ...]

@@ -26,6 +26,7 @@ def statements(given: AuditInput, nodes: Sequence[ObservedNode], catalogue: Cata
     """The domains of each node according to every source, each statement once."""
     found: dict[str, list[Statement]] = {node.metadata.name: [] for node in nodes}
     for source in (
+        _of_providers(nodes),
         _of_machines(given.machines, nodes),
         _of_pods(given.pods or ()),
         _of_storage_drivers(given, nodes, catalogue),
@@ -35,6 +36,19 @@ def statements(given: AuditInput, nodes: Sequence[ObservedNode], catalogue: Cata
             if name in found and statement not in found[name]:
                 found[name].append(statement)
     return found
+
+
+def region_of_provider(node: ObservedNode) -> str:
+    """The region in a provider id such as `openstack://REGION/ID`, empty if there is none."""
+    scheme, _, rest = node.spec.provider_id.partition("://")
+    region, slash, _ = rest.partition("/")
+    return region if scheme == "openstack" and slash else ""
+
+
+def _of_providers(nodes: Iterable[ObservedNode]) -> Iterator[tuple[str, Statement]]:
+    for node in nodes:
+        if region := region_of_provider(node):
+            yield node.metadata.name, ("the provider id", REGION, region)
 
 
 def _of_machines(machines: Iterable[ObservedMachine], nodes: Iterable[ObservedNode]) -> Iterator[tuple[str, Statement]]:

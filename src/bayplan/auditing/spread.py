@@ -146,14 +146,14 @@ def spread_over_domains(
     nodes_by_domain: dict[str, list[str]] = {}
     location_by_domain: dict[str, Location] = {}
     unknown = []
-    for name, location in found:
+    for node, (name, location) in zip(members, found, strict=True):
         domain = location[index]
         if domain is None or locations.contested(index, domain):
-            unknown.append((name, location))
+            unknown.append((name, location, node.together.get(level)))
         else:
             nodes_by_domain.setdefault(domain, []).append(name)
             location_by_domain[domain] = location[index + 1 :]
-    blocks = _blocks(unknown, index)
+    blocks = _blocks([(location, (name, known, *location[:index])) for name, location, known in unknown], index)
     sizes = {domain: len(names) for domain, names in nodes_by_domain.items()}
     hi = _fullest(blocks, [(location_by_domain[domain], size) for domain, size in sizes.items()])
     fewest = _fewest(blocks, list(location_by_domain.values()))
@@ -163,7 +163,7 @@ def spread_over_domains(
         level=level,
         n=len(found),
         nodes_by_domain={domain: tuple(names) for domain, names in sorted(nodes_by_domain.items())},
-        unknown=tuple(name for name, _ in unknown),
+        unknown=tuple(name for name, _, _ in unknown),
         lo=max([*together, *(size for _, size in blocks)], default=0),
         hi=hi,
         fewest=min(len(found), 1) if hi == len(found) else max(2, fewest),
@@ -194,8 +194,12 @@ def _evidence(members: Iterable[AuditNode], level: str) -> str:
     return min(found, key=_WEAKEST_FIRST.index, default=INFERRED)
 
 
-def _blocks(unknown: Sequence[tuple[str, Location]], index: int) -> list[tuple[Location, int]]:
-    """Unlabelled members that certainly share a domain, as they share a node or a smaller domain: location and size."""
+def _blocks(unknown: Sequence[tuple[Location, Location]], index: int) -> list[tuple[Location, int]]:
+    """
+    Unlabelled members that certainly share a domain: location and size.
+
+    Each is given by its location and by what it shares with others: the node, an unnamed domain, the smaller domains.
+    """
     group = list(range(len(unknown)))
 
     def root(i: int) -> int:
@@ -204,12 +208,12 @@ def _blocks(unknown: Sequence[tuple[str, Location]], index: int) -> list[tuple[L
         return i
 
     first: dict[tuple[int, str], int] = {}
-    for i, (name, location) in enumerate(unknown):
-        for smaller, value in enumerate((name, *location[:index])):
+    for i, (_, shared) in enumerate(unknown):
+        for kind, value in enumerate(shared):
             if value is not None:
-                group[root(i)] = root(first.setdefault((smaller, value), i))
+                group[root(i)] = root(first.setdefault((kind, value), i))
     found: dict[int, tuple[Location, int]] = {}
-    for i, (_, location) in enumerate(unknown):
+    for i, (location, _) in enumerate(unknown):
         above = location[index + 1 :]
         before, size = found.get(root(i), (above, 0))
         found[root(i)] = (tuple(a if a is not None else b for a, b in zip(before, above, strict=True)), size + 1)

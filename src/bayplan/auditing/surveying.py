@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from bayplan.auditing import component_survey, inventory_matching, second_sources
-from bayplan.auditing.audit_input import AuditInput, Inventory
+from bayplan.auditing.audit_input import AuditInput, Inventory, entry_of
 from bayplan.auditing.catalogue import BARE_METAL, ONE_CLOUD, ZONE_IS_HOST, Catalogue
 from bayplan.auditing.layout import (
     CLOUD,
@@ -36,7 +38,7 @@ def layout_of(given: AuditInput, catalogue: Catalogue | None = None) -> Layout:
     stated = second_sources.statements(given, nodes, catalogue)
     held = second_sources.holdings(given, nodes)
     hosting = _unique(given.hosting.nodes) if given.hosting is not None else []
-    entries = {node.metadata.name: _of_inventory(node, given.inventory) for node in (*nodes, *hosting)}
+    entries = {node.metadata.name: _of_inventory(node, given.inventory) for node in nodes}
     surveyed = [
         _node(
             node,
@@ -47,10 +49,14 @@ def layout_of(given: AuditInput, catalogue: Catalogue | None = None) -> Layout:
         )
         for node in nodes
     ]
-    surveyed += [_node(node, catalogue, entries[node.metadata.name]) for node in hosting]
+    for node in hosting:
+        name = f"{component_survey.HOSTING_PREFIX}{node.metadata.name}"
+        entries[name] = _of_inventory(node, given.inventory)
+        surveyed.append(msgspec.structs.replace(_node(node, catalogue, entries[name]), name=name))
+    surveyed, by_sources = inventory_matching.group_statements(surveyed)
     matched, groupings = inventory_matching.match(surveyed, entries, revealed=catalogue.inventory_revealed)
     own = tuple(matched[: len(nodes)])
-    layout = Layout(nodes=own, notes=_contradictions(own), groupings=groupings)
+    layout = Layout(nodes=own, notes=_contradictions(own), groupings=(*by_sources, *groupings))
     if given.hosting is not None:
         return component_survey.with_hosting(layout, matched[len(nodes) :], given.hosting.pods)
     return component_survey.with_components(layout, given, _addresses(nodes))
@@ -136,6 +142,7 @@ def is_vacuous(host: str, node: ObservedNode) -> bool:
 def _inferred(node: ObservedNode, domains: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, str]:
     """The domains that follow from the provider: nodes that are machines, zones that are hosts, the cloud."""
     scheme, _, rest = node.spec.provider_id.partition("://")
+    region = second_sources.region_of_provider(node)
     found: dict[str, str] = {}
     if not domains[HOST]:
         if catalogue.bare_metal or scheme in BARE_METAL:
@@ -144,16 +151,13 @@ def _inferred(node: ObservedNode, domains: Mapping[str, str | None], catalogue: 
             found[HOST] = str(domains[ZONE])
     if scheme and rest and not domains[CLOUD]:
         found[CLOUD] = scheme
-    region = rest.partition("/")[0]
-    if scheme == "openstack" and region and not domains[REGION]:
+    if region and not domains[REGION]:
         found[REGION] = region
     return found
 
 
 def _of_inventory(node: ObservedNode, inventory: Inventory) -> dict[str, str]:
-    uuid = node.spec.provider_id.rpartition("/")[2]
-    entry = inventory.get(node.metadata.name) or (inventory.get(uuid) if uuid else None) or {}
-    return {level: value for level, value in entry.items() if value}
+    return {level: value for level, value in (entry_of(node, inventory) or {}).items() if value}
 
 
 def _roles(labels: Mapping[str, str], annotations: Mapping[str, str], node: ObservedNode) -> tuple[str, ...]:

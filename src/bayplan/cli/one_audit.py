@@ -11,6 +11,7 @@ import msgspec
 from bayplan.cli import options
 from bayplan.cli.audit_options import LossOptions, ProfileOptions, TopologyOptions
 from bayplan.cli.console import Console
+from bayplan.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from bayplan.auditing.audit import Audit
@@ -81,15 +82,16 @@ class AuditRun:
         notes: list[str] = []
         if topology.inventory:
             content, notes = inventory.load_inventory(topology.inventory, self._losses.named(), self._add_input)
-        unknown = inventory.unknown_entries(content, given.nodes)
-        warnings = (*given.warnings, *notes)
-        if unknown:
-            warnings += (inventory.unknown_entries_text(str(topology.inventory), unknown),)
         hosting = None
         if topology.hosting:
             hosting = audit_files.load_hosting(
                 topology.hosting, topology.hosting_namespace, recursive=sources.recursive, on_open=self._add_input
             )
+        known = (*given.nodes, *(hosting.nodes if hosting else ()))
+        unknown = inventory.unknown_entries(content, known)
+        warnings = (*given.warnings, *notes)
+        if unknown:
+            warnings += (inventory.unknown_entries_text(str(topology.inventory), unknown),)
         return msgspec.structs.replace(given, inventory=content, warnings=warnings, hosting=hosting), placeable
 
     def result(self) -> Audit:
@@ -220,8 +222,13 @@ class AuditRun:
 
 def now() -> datetime:
     """The time in UTC, to the second; SOURCE_DATE_EPOCH makes reports reproducible."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC).replace(microsecond=0)
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if not epoch:
+        return datetime.now(UTC).replace(microsecond=0)
+    try:
+        return datetime.fromtimestamp(int(epoch), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InputError(Fault(f"SOURCE_DATE_EPOCH: expected a time in seconds since 1970, got {epoch!r}")) from None
 
 
 def _bar(done: int, total: int) -> str:

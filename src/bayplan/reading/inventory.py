@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from bayplan.auditing.audit_input import entry_of
 from bayplan.auditing.catalogue import DEFAULT_ZONE
 from bayplan.auditing.layout import CLOUD, HOST, LEVELS, RACK, REGION, ZONE
 from bayplan.errors import Fault, InputError
@@ -51,8 +52,9 @@ def load_inventory(
     content = yaml_documents.read_value(source)
     faults: list[Fault] = []
     is_server_list = isinstance(content, list)
+    notes: list[str] = []
     if isinstance(content, list):
-        found = _of_servers(content, path, named, faults)
+        found = _of_servers(content, path, named, faults, notes)
     elif isinstance(content, dict) and content:
         found = {name: _levels(name, entry, path, named, faults) for name, entry in content.items()}
     else:
@@ -60,7 +62,7 @@ def load_inventory(
     if faults:
         raise InputError(faults)
     note = _leave_out_zones(found, path, is_server_list=is_server_list)
-    return found, [note] if note else []
+    return found, [*notes, note] if note else notes
 
 
 def _leave_out_zones(entries: dict[str, dict[str, str]], path: str, *, is_server_list: bool) -> str:
@@ -103,9 +105,12 @@ def _level(word: object, named: Collection[str]) -> str | None:
     return _LEVEL_OF_NAME.get(str(word).casefold()) or (str(word) if str(word) in named else None)
 
 
-def _of_servers(rows: list[Any], path: str, named: Collection[str], faults: list[Fault]) -> dict[str, dict[str, str]]:
-    """By id and by name, so that nodes without a provider id are found too."""
+def _of_servers(
+    rows: list[Any], path: str, named: Collection[str], faults: list[Fault], notes: list[str]
+) -> dict[str, dict[str, str]]:
+    """By id, and by name where one server has it, so that nodes without a provider id are found too."""
     found: dict[str, dict[str, str]] = {}
+    servers_of: dict[str, set[str]] = {}
     for index, row in enumerate(rows):
         if not isinstance(row, dict) or not (row.get("ID") or row.get("Name")):
             faults.append(Fault("expected a server with ID or Name", file=path, path=f"[{index}]"))
@@ -114,32 +119,34 @@ def _of_servers(rows: list[Any], path: str, named: Collection[str], faults: list
         for key in ("Name", "ID"):
             if row.get(key):
                 found[str(row[key])] = domains
+        if row.get("Name"):
+            servers_of.setdefault(str(row["Name"]), set()).add(str(row.get("ID") or index))
+    shared = sorted(name for name, servers in servers_of.items() if len(servers) > 1)
+    for name in shared:
+        del found[name]
+    if shared:
+        notes.append(f"{path}: several servers are named {_listed(shared)}; they are matched by provider id only")
     return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
 
 
 def unknown_entries_text(path: str, names: Sequence[str]) -> str:
     """One warning for all entries that belong to no node."""
-    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-    return f"{path} names {'an unknown node' if len(names) == 1 else f'{len(names)} unknown nodes'}: {shown}"
+    return f"{path} names {'an unknown node' if len(names) == 1 else f'{len(names)} unknown nodes'}: {_listed(names)}"
 
 
 def unknown_entries(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[ObservedNode]) -> list[str]:
-    """The entries that belong to no node, neither by name nor by provider id."""
-    used: set[int] = set()
-    for node in nodes:
-        for key in (node.metadata.name, node.spec.provider_id.rpartition("/")[2]):
-            if key in inventory:
-                used.add(id(inventory[key]))
+    """The entries that belong to no node, neither by provider id nor by name."""
+    used = {id(entry_of(node, inventory)) for node in nodes}
     return [name for name, entry in inventory.items() if id(entry) not in used]
 
 
 def by_node(inventory: Mapping[str, Mapping[str, str]], nodes: Iterable[ObservedNode]) -> dict[str, Mapping[str, str]]:
     """The entries by node name; without nodes, each server once, by its own name."""
-    found: dict[str, Mapping[str, str]] = {}
-    for node in nodes:
-        for key in (node.metadata.name, node.spec.provider_id.rpartition("/")[2]):
-            if key in inventory:
-                found.setdefault(node.metadata.name, inventory[key])
+    found = {node.metadata.name: entry for node in nodes if (entry := entry_of(node, inventory)) is not None}
     if found:
         return found
     first: dict[int, str] = {}
