@@ -67,16 +67,20 @@ def knowledge(running):
     return json.dumps(facts)
 
 
-def process(server, *arguments, user="admin", url=None, kubeconfig=None, wait=True, program=("-m", "bayplan")):
+def process(
+    server, *arguments, user="admin", url=None, kubeconfig=None, wait=True, program=("-m", "bayplan"), discovers=False
+):
     """
     `bayplan run` as a Process, started; its `port` has /readyz and /metrics.
 
-    `wait=False` starts it without waiting for it to be ready. `program` is what Python runs.
+    It schedules pods unless it is told otherwise or `discovers` what the server is: once Karmada's kinds are defined on
+    a server, they stay for later tests. `wait=False` starts it without waiting for it to be ready. `program` is what Python runs.
     """
     port = free_port()
     kubeconfig = kubeconfig or server.kubeconfig(user, url=url)
     address = f"127.0.0.1:{port}"
-    command = [sys.executable, *program, "run", "--kubeconfig", kubeconfig, *arguments]
+    of_pods = [] if discovers or "--fleet" in arguments else ["--no-fleet"]
+    command = [sys.executable, *program, "run", "--kubeconfig", kubeconfig, *of_pods, *arguments]
     command += ["--metrics-bind-address", address, "--health-probe-bind-address", address]
     found = Process(
         command,

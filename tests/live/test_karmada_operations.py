@@ -24,7 +24,7 @@ async def test_the_shipped_rights_are_enough_and_the_api_is_discovered(karmada, 
     token = await fleet.admin.service_account_token("bayplan-system", "bayplan-fleet")
     kubeconfig = karmada.server.kubeconfig(entry={"token": token})
     arguments = ("--leader-elect-resource-namespace", "bayplan-system")
-    running = bayplan_running.process(karmada.server, *arguments, kubeconfig=kubeconfig)
+    running = bayplan_running.process(karmada.server, *arguments, kubeconfig=kubeconfig, discovers=True)
     await fleet.deploy("web", 2)
     await fleet.propagate("web", placement={**MEMBERS, "replicaScheduling": DUPLICATED})
     await fleet.until_placed("web", {"member1": 2, "member2": 2})
@@ -35,7 +35,7 @@ async def test_the_shipped_rights_are_enough_and_the_api_is_discovered(karmada, 
 
 
 async def test_a_dry_run_writes_nothing(karmada, fleet):
-    running = bayplan_running.process(karmada.server, "--dry-run")
+    running = bayplan_running.process(karmada.server, "--fleet", "--dry-run")
     await fleet.deploy("web", 2)
     await fleet.propagate("web", placement={**MEMBERS, "replicaScheduling": DUPLICATED})
     await wait_for(lambda: "would patch the status" in running.log.read_text(), PATIENCE)

@@ -5,6 +5,11 @@ import gzip
 import json
 import pathlib
 
+import msgspec
+
+from bayplan.mapping import targets
+from bayplan.watching.fleet_state import key_of
+from bayplan.wire.fleets import Cluster, ResourceBinding
 from live import bayplan_running, kube_binaries
 from live.admin import Admin, wait_for
 from live.fleet_user import scheduled, shares_of
@@ -127,6 +132,8 @@ async def test_recorded_questions_have_the_same_answers_live(karmada_server):
             for question in questions():
                 ours = await asking.answer(question, "bayplan", known)
                 theirs = await asking.answer(question, "default-scheduler", known)
+                if theirs != ours:  # nobody can see whether its caches still had the last question
+                    theirs = await asking.answer(question, "default-scheduler", known)
                 is_same = ours == expected(question) and (theirs == ours or _is_decided_twice(question))
                 if not is_same:
                     differ.append((question["name"], ours, theirs, expected(question)))
@@ -148,12 +155,13 @@ def _is_decided_twice(question):
 
 
 def _knows(state, question):
-    """Whether a scheduler in this process has exactly the clusters and bindings of a question."""
-    clusters = {one["metadata"]["name"] for one in question["clusters"]}
-    leaving = {one["metadata"]["name"] for one in question["clusters"] if one["metadata"].get("deletionTimestamp")}
-    bindings = {f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in question["bindings"]}
+    """Whether a scheduler in this process has the clusters and bindings of this question, and none of the last one."""
+    clusters = [targets.target_of_cluster(msgspec.convert(one, Cluster)) for one in question["clusters"]]
+    bindings = [msgspec.convert(one, ResourceBinding) for one in question["bindings"]]
+    slots, known = state.index.slots, state.bindings
     return (
-        state.index.slots.by_name.keys() == clusters
-        and state.terminating == leaving
-        and state.bindings.keys() == bindings
+        slots.by_name.keys() == {one.name for one in clusters}
+        and all(slots.at(slots.by_name[one.name]) == one for one in clusters)
+        and known.keys() == {key_of(one) for one in bindings}
+        and all(known[key_of(one)].spec.clusters == one.spec.clusters for one in bindings)
     )
