@@ -29,6 +29,12 @@ def test_a_reason_that_no_rule_gives_names_its_plugin():
     ("0/3 nodes are available: 1 Too many pods, 2 node(s) had untolerated taint(s).", ["taint", "too-many-pods"]),
     ("cluster(s) had untolerated taint {cluster.karmada.io/not-ready:NoSchedule}", ["cluster-taint"]),
     ("SpreadConstraint", ["provider-missing", "region-missing", "zone-missing", "label-missing"]),
+    ("failed to select clusters: no enough resource when selecting 2 clusters", ["no-capacity-in-clusters"]),
+    ("the number of feasible region is less than spreadConstraint.MinGroups", ["too-few-regions"]),
+    ("failed to scale up: Clusters available replicas 3 are not enough to schedule.", ["no-capacity"]),
+    ("Clusters available replicas are not enough to schedule.", ["no-capacity-in-tiers"]),
+    ("spans 1 cluster, minGroups is 2", ["spread-unmet"]),
+    ("assign-replicas", ["no-capacity", "no-capacity-in-tiers", "unsupported-strategy"]),
     ("nothing of the kind", []),
 ])  # fmt: skip
 def test_a_reason_is_found_by_all_its_names(code, ids):

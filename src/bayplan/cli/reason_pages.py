@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from bayplan.model.reasons import PLACEHOLDER
+from bayplan.assigning import failures
+from bayplan.model.reasons import PLACEHOLDER, DocumentedReason
 from bayplan.rules import profiles
 from bayplan.rules.rule import AnyRule
 
@@ -50,14 +51,18 @@ def _pattern(text: str, value: str) -> str:
 @functools.cache
 def all_pages() -> tuple[ReasonPage, ...]:
     """The pages in the order in which the rules are evaluated, those for nodes before those for clusters."""
-    return pages_of((*profiles.pod_rules(), *profiles.fleet_rules()))
+    stages = ((failures.SELECT, failures.SELECTING), (failures.ASSIGN, failures.ASSIGNING))
+    of_stages = [_page_of(page, stage, "") for stage, pages in stages for page in pages]
+    return (*pages_of((*profiles.pod_rules(), *profiles.fleet_rules())), *of_stages)
 
 
 def pages_of(rules: Iterable[AnyRule]) -> tuple[ReasonPage, ...]:
     """The pages of these rules in their order, those of a rule once."""
     by_id = {rule.id: rule for rule in rules}
     return tuple(
-        ReasonPage(page.reason.id, rule.id, page.plugin or rule.name, page.reason.text, page.means, page.to_do)
-        for rule in by_id.values()
-        for page in rule.documented
+        _page_of(page, rule.id, page.plugin or rule.name) for rule in by_id.values() for page in rule.documented
     )
+
+
+def _page_of(page: DocumentedReason, rule: str, plugin: str) -> ReasonPage:
+    return ReasonPage(page.reason.id, rule, plugin, page.reason.text, page.means, page.to_do)
