@@ -101,6 +101,36 @@ async def test_a_malformed_annotation_is_told_and_its_correction_is_noticed(karm
     assert "bayplan.io/placement" in message
 
 
+async def test_a_kind_that_is_removed_while_it_is_watched_stops_nothing(karmada, fleet):
+    """Its members do not serve it either: the binding is refused with that reason, and the others go on."""
+    definition = {**PIPELINES, "metadata": {"name": "streams.brief.example"}}
+    names = {"kind": "Stream", "listKind": "StreamList", "plural": "streams", "singular": "stream"}
+    definition["spec"] = {**PIPELINES["spec"], "group": "brief.example", "names": names}
+    await fleet.admin.create(definition)
+    async with bayplan_running.fleet_in_process(karmada.server) as running:
+        await wait_for(lambda: _is_served_by_karmada(fleet, "brief.example/v1/streams"), PATIENCE)
+        await _policy(fleet, "streams", {"apiVersion": "brief.example/v1", "kind": "Stream"})
+        await fleet.admin.create(
+            {"apiVersion": "brief.example/v1", "kind": "Stream", "metadata": {"name": "river"}},
+            namespace=fleet.namespace,
+        )
+        message = await fleet.until_refused("river", "NoClusterFit", "stream")
+        assert ("brief.example/v1", "Stream") in running.state.templates.kinds
+        await fleet.admin.delete(DEFINITIONS, "streams.brief.example")
+        await fleet.deploy("web", 1)
+        await _policy(fleet, "web", {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"})
+        await wait_for(lambda: _placed(fleet, ("web",), 1, kind="deployment"), PATIENCE)
+
+    assert "did not have the API resource" in message
+
+
+async def _is_served_by_karmada(fleet, resource):
+    try:
+        return (await fleet.admin.list(resource, fleet.namespace))["kind"]
+    except ApiError:
+        return None
+
+
 def _pipeline(name):
     labels = {"app": "flink", "pipeline": "clicks"}
     return {"apiVersion": "streams.example/v1", "kind": "Pipeline", "metadata": {"name": name, "labels": labels}}
