@@ -43,6 +43,13 @@ def test_what_an_acceptance_covers(one, passed, note):
     assert result.gates  # the standard is not met, whoever accepts that
 
 
+def test_of_two_acceptances_of_one_finding_the_first_counts():
+    several = [Acceptance(MACHINES, "first", "2027-03-31"), Acceptance(MACHINES, "second", "2027-04-30")]
+    found, notes = accept(failing(), several, "2027-01-01")
+    assert next(result.accepted for result in found.results if result.id == MACHINES) == "first"
+    assert notes == [f"the acceptance of {MACHINES} through 2027-04-30 has no effect: another one comes before it"]
+
+
 def test_warnings_decide_only_on_request():
     given = nodes("cp x/a", "cp x/b", "cp x/c", "worker x/a")
     found = judge(given, stacked(given))

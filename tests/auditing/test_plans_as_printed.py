@@ -124,3 +124,13 @@ def test_the_number_of_replicas_stays_odd_only_where_it_is(n, text):
     lines = instructions.cluster_api(repair.plan, found.layout, repair.after.layout)
     assert any("stays odd" in line for line in lines) == text
     assert finding(found, "cp-hidden").verdict == "PASS"
+
+
+def test_a_zone_is_used_of_which_no_host_is_known():
+    given_nodes = nodes("3x cp x/a", "worker y/-", "worker z/-")
+    found = judge(given_nodes, stacked(given_nodes), profile="ha")
+    repair, after, pods = carried_out(found, given_nodes, stacked(given_nodes))
+    assert {(move.target["zone"], move.new) for move in repair.plan.moves} == {("y", ("host",)), ("z", ("host",))}
+    assert repair.plan.further == {"host": 2, "zone": 0}
+    assert repair.after.passed()
+    assert judge(after, pods, profile="ha").passed()

@@ -75,6 +75,26 @@ def test_other_formats_tell_the_clusters_apart(run, clusters):
     assert text.count("## Audit of ") == 2
 
 
+@pytest.mark.parametrize("cluster, code", [("test", 0), ("prod", 1)])
+def test_what_is_accepted_in_one_cluster_is_not_in_another(run, clusters, tmp_path, cluster, code):
+    one = {"check": "scs-0214-cp-machines", "reason": "small", "expires": "9999-12-31", "cluster": cluster}
+    (tmp_path / "accepted.yaml").write_text(yaml.safe_dump([one]))
+    done = run("audit", *clusters, "--accept", tmp_path / "accepted.yaml")
+    assert done.exit_code == code
+    unused = "warning: prod: the acceptance of scs-0214-cp-machines has nothing to accept"
+    assert (unused in done.stderr) == (cluster == "prod")
+
+
+def test_bad_input_of_all_clusters_is_reported_at_once(run, clusters, tmp_path):
+    (tmp_path / "bad.yaml").write_text("kind: Node\napiVersion: v1\nmetadata: {name: 5}\n")
+    done = run(
+        "audit", "--cluster", f"a={tmp_path / 'bad.yaml'}", "--cluster", f"b={tmp_path / 'none.yaml'}", *clusters
+    )
+    assert done.exit_code == 2
+    assert "bad.yaml" in done.stderr
+    assert "none.yaml" in done.stderr
+
+
 @pytest.mark.parametrize("words", [
     ("-o", "scs"),
     ("-f", "nodes.yaml"),

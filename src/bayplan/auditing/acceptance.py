@@ -19,13 +19,14 @@ class Acceptance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
     A check whose finding is accepted through the day `expires` (YYYY-MM-DD).
 
-    With `nodes`, it covers a finding that concerns these nodes and no other.
+    With `nodes`, it covers a finding that concerns these nodes and no other; with `cluster`, one of that cluster.
     """
 
     check: str
     reason: str
     expires: str
     nodes: tuple[str, ...] = ()
+    cluster: str = ""
 
     def covers(self, result: CheckResult) -> bool:
         concerned = not self.nodes or (bool(result.nodes) and set(result.nodes) <= set(self.nodes))
@@ -62,7 +63,9 @@ def _expired_text(one: Acceptance, audit: Audit) -> str:
 
 
 def _unused_text(one: Acceptance, audit: Audit) -> str:
+    if any(one.covers(result) for result in audit.results):
+        return f"the acceptance of {one.check} through {one.expires} has no effect: another one comes before it"
     others = [result for result in audit.results if result.id == one.check and result.verdict in _FINDINGS]
     if others:
         return f"the acceptance of {one.check} does not cover its finding: other nodes are concerned too"
-    return f"the acceptance of {one.check} has nothing to accept: remove it"
+    return f"the acceptance of {one.check} has nothing to accept"

@@ -14,6 +14,7 @@ from bayplan.cli import audit_labels, audit_options, commands, one_audit, option
 from bayplan.cli.audit_options import LossOptions, ProfileOptions, TopologyOptions
 from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
+from bayplan.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from bayplan.writing.audit_reports import ClusterReport
@@ -124,10 +125,16 @@ def audit(
         raise click.UsageError("-o scs-report needs the name of the cluster: give --subject")
     if len(by_cluster) > 1 and output in _OF_ONE_CLUSTER:
         raise click.UsageError(f"-o {output} is a report on one cluster: give one --cluster")
-    reports = [
-        one_audit.AuditRun(given, topology, profile_options, losses, console).report(name, with_repair=repair)
-        for name, given in by_cluster.items()
-    ]
+    runs = []
+    faults: list[Fault] = []
+    for name, given in by_cluster.items():
+        try:
+            runs.append(one_audit.AuditRun(given, topology, profile_options, losses, console, cluster=name))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(dict.fromkeys(faults))  # one of the inventory is found once for each cluster
+    reports = [run.report(with_repair=repair) for run in runs]
     code = commands.exit_code(all(report.passed for report in reports), exit_zero=exit_zero)
     if output == "scs-report":
         console.answer(_scs_report(reports[0], subject, code))

@@ -274,8 +274,8 @@ PROFILE = commands.OptionGroup(
             metavar="FILE",
             type=click.Path(),
             heading=PROFILE_HEADING,
-            help="Accepted findings: a list of {check, reason, expires: YYYY-MM-DD, nodes}. They stay findings, and do "
-            "not decide the exit code until they expire.",
+            help="Accepted findings: a list of {check, reason, expires: YYYY-MM-DD, nodes, cluster}. They stay "
+            "findings, and do not decide the exit code until they expire.",
         ),
     ),
 )

@@ -40,8 +40,10 @@ class AuditRun:
         profile_options: ProfileOptions,
         losses: LossOptions,
         console: Console,
+        *,
+        cluster: str = "",
     ) -> None:
-        self._losses, self._console = losses, console
+        self._losses, self._console, self._cluster = losses, console, cluster
         self._catalogue, self._preferences = topology.catalogue(), losses.preferences()
         self._profile, self._stages = profile_options.chosen(), profile_options.stages()
         self._legacy = profile_options.is_legacy
@@ -121,7 +123,8 @@ class AuditRun:
 
         known = [*checks.ALL, *(result.id for result in found.results if result.id not in checks.ALL)]
         accepted = acceptances.load_acceptances(self._accept, known, self._add_input)
-        found, notes = acceptance.accept(found, accepted, now().date().isoformat())
+        concerned = [one for one in accepted if one.cluster in ("", self._cluster)]
+        found, notes = acceptance.accept(found, concerned, now().date().isoformat())
         self._warn(notes)
         return found
 
@@ -140,13 +143,13 @@ class AuditRun:
         standard = self._profile.title
         return Provenance(inputs=(*live, *self._inputs), date=date, version=bayplan.__version__, standard=standard)
 
-    def report(self, cluster: str, *, with_repair: bool) -> ClusterReport:
+    def report(self, *, with_repair: bool) -> ClusterReport:
         """The verdicts, and what belongs to a report besides them."""
         from bayplan.writing.audit_reports import ClusterReport
 
         found = self.result()
         return ClusterReport(
-            cluster=cluster,
+            cluster=self._cluster,
             audit=found,
             passed=found.passed(allow_undecided=self._allow_undecided, fail_on_warning=self._fail_on_warning),
             allow_undecided=self._allow_undecided,
@@ -171,7 +174,7 @@ class AuditRun:
     def _warn(self, texts: list[str]) -> None:
         self.notes += texts
         for text in texts:
-            self._console.warning(text)
+            self._console.warning(f"{self._cluster}: {text}" if self._cluster else text)
 
     def _survival(self, layout: Layout) -> Survival:
         from bayplan.auditing import survival

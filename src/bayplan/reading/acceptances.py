@@ -14,12 +14,13 @@ from bayplan.reading import files, yaml_documents
 from bayplan.reading.documents import Source
 
 _REQUIRED = ("check", "reason", "expires")
+_OPTIONAL = ("nodes", "cluster")
 
 
 def load_acceptances(
     path: str, checks: Collection[str], on_open: Callable[[Source], None] | None = None
 ) -> list[Acceptance]:
-    """The acceptances of a file, a list of `{check, reason, expires, nodes}`; `checks` are the ids that there are."""
+    """The acceptances of a file, a list of `{check, reason, expires, nodes, cluster}`; `checks` are all ids."""
     source = files.open_source(path, io.BytesIO())
     if isinstance(source, Fault):
         raise InputError(source)
@@ -51,8 +52,8 @@ def _acceptance(entry: Any, place: str, path: str, checks: Collection[str], faul
         faults.append(Fault(message, file=path, path=f"{place}.{field}"))
 
     for field in entry:
-        if field not in (*_REQUIRED, "nodes"):
-            fault(str(field), f"unknown field; there are {', '.join(_REQUIRED)} and nodes")
+        if field not in (*_REQUIRED, *_OPTIONAL):
+            fault(str(field), f"unknown field; there are {', '.join((*_REQUIRED, *_OPTIONAL))}")
     for field in _REQUIRED:
         if not str(entry.get(field) or "").strip():
             fault(field, "expected a value: an acceptance needs a check, a reason and a date")
@@ -68,6 +69,9 @@ def _acceptance(entry: Any, place: str, path: str, checks: Collection[str], faul
     if not isinstance(nodes, list) or not all(isinstance(name, str) for name in nodes):
         fault("nodes", "expected a list of names of nodes")
         nodes = []
+    cluster = entry.get("cluster") or ""
+    if not isinstance(cluster, str):
+        fault("cluster", "expected the name of a cluster")
     if len(faults) > n_faults:
         return None
-    return Acceptance(check, str(entry["reason"]).strip(), expires, tuple(nodes))
+    return Acceptance(check, str(entry["reason"]).strip(), expires, tuple(nodes), cluster)

@@ -134,7 +134,9 @@ class RepairProblem:
         unmet = [demand for demand in demands if demand.of_workers and not meets(layout, [demand])]
         self.placing = [d for d in demands if d.rule != TWICE and (not d.of_workers or d in unmet)]
         self.levels = tuple(level for level in LEVELS if any(demand.level == level for demand in self.placing))
-        spots = self._spots()
+        located = self._located()
+        spots = {name: spot for name, spot in located.items() if all(spot)}
+        self.partly = [spot for spot in located.values() if not all(spot)]
         self.members = members_of(layout, unmet)
         nodes = sorted({node for nodes in self.members.values() for node in nodes})
         self.unknown = tuple(node for node in nodes if node not in spots)
@@ -153,14 +155,13 @@ class RepairProblem:
         if not self.unknown:
             self._fill_up()
 
-    def _spots(self) -> dict[str, Spot]:
+    def _located(self) -> dict[str, Spot]:
+        """The spot of every node, with nothing for unknown domains."""
         places, positions = Locations(self.layout), [LEVELS.index(level) for level in self.levels]
-        found = {}
-        for name in self.layout.by_name():
-            spot = tuple(places.location_of(name)[position] or "" for position in positions)
-            if all(spot):
-                found[name] = spot
-        return found
+        return {
+            name: tuple(places.location_of(name)[position] or "" for position in positions)
+            for name in self.layout.by_name()
+        }
 
     def _by_preference(self, nodes: Sequence[str], keep: frozenset[str]) -> list[str]:
         """The order in which to prefer nodes for moves: not working, then youngest first; nodes to keep last."""
@@ -267,13 +268,17 @@ class RepairProblem:
                 yield {node: spot, **others}
 
     def _choices(self, node: str, opened: Sequence[Spot]) -> Iterator[Spot]:
-        """Spots for a node. Empty spots of a larger domain are equivalent: one of them, or a new one, is offered."""
+        """
+        Spots for a node. Empty spots of a larger domain are equivalent: one of them, or a new one, is offered.
+
+        A larger domain is also known by a node of which the smaller one is not.
+        """
         here = self.spot_of.get(node)
         yield from (spot for spot in (*self.occupied, *opened) if spot != here)
-        seen = [*self.spot_of.values(), *self.empty, *opened]
+        seen = [*self.spot_of.values(), *self.empty, *opened, *self.partly]
         for depth in range(1, len(self.levels) + 1):
             fresh = tuple(new_name(level, {spot[i] for spot in opened}) for i, level in enumerate(self.levels[:depth]))
-            for above in sorted({spot[depth:] for spot in seen}):
+            for above in sorted({spot[depth:] for spot in seen if all(spot[depth:])}):
                 spare = (spot for spot in self.empty if depth == 1 and spot[1:] == above and spot not in opened)
                 yield next(spare, fresh + above)
 
