@@ -27,7 +27,7 @@ def test_a_bad_value_is_reported_under_the_name_of_its_option(words, message, ru
     (["audit", "-f", "nodes.yaml", "--profile", "scs-0213", "--ha"], "give one of them"),
     (["audit", "-f", "nodes.yaml", "--hosting-namespace", "x"], "give --hosting too"),
     (["audit", "-f", "nodes.yaml", "--hash-key-file", "key"], "`audit labels`"),
-    (["audit", "labels", "--inventory", "x", "-o", "json"], "omit -o"),
+    (["audit", "labels", "--inventory", "x", "-o", "junit"], "manifests with -o json or yaml"),
     (["place", "-f", ".", "--replicas", "3", "--explain"], "--replicas only counts"),
 ])  # fmt: skip
 def test_an_option_without_effect_is_an_error(words, message, run, scene):
