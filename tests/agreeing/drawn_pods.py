@@ -111,14 +111,18 @@ def _set_pod_level(theme, spec):
     if theme.has("hugepages"):
         requests["hugepages-2Mi"] = theme.pick(("512Mi", "1Gi"))
     names = theme.some(sorted(requests), 1, 3)
-    if not {"cpu", "memory"} & set(names):
-        names.append("cpu")
+    is_limited = theme.rarely(2) or "hugepages-2Mi" in names
+    if is_limited or not {"cpu", "memory"} & set(names):
+        names = sorted(requests)  # what is left out, API servers take from the containers
+    for one in (*spec["containers"], *spec.get("initContainers", ())):
+        for listed in one.get("resources", {}).values():
+            for name in [name for name in listed if name.startswith("hugepages")]:
+                del listed[name]
     spec["resources"] = {"requests": {name: requests[name] for name in names}}
-    limits = {name: amount for name, amount in requests.items() if name in names and name.startswith("hugepages")}
-    if theme.rarely(2):
-        limits |= {name: {"cpu": "14", "memory": "28Gi"}.get(name, limits.get(name)) for name in names}
-    if limits:
-        spec["resources"]["limits"] = limits
+    if is_limited:
+        spec["resources"]["limits"] = {
+            name: {"cpu": "14", "memory": "28Gi"}.get(name, requests[name]) for name in names
+        }
 
 
 # Volumes

@@ -26,11 +26,6 @@ KWOK = "sigs.k8s.io/kwok"
 # The version of each minor version that questions can be put to; the first is also that of the servers.
 RELEASES = {"1.36": "v1.36.4", "1.37": "v1.37.1"}
 KUBE_VERSION = RELEASES["1.36"]
-# The version that a server reports; without these it is v0.0.0.
-VERSION_FLAGS = " ".join(
-    f"-X k8s.io/component-base/version.{name}={value}"
-    for name, value in (("gitVersion", KUBE_VERSION), ("gitMajor", "1"), ("gitMinor", "36"))
-)
 PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -149,8 +144,16 @@ def _is_ours(name, path):
     return False
 
 
+def _version_flags(file):
+    """The version that a server reports, v0.0.0 without these, and by which feature gates are on or off by default."""
+    release = next((RELEASES[version] for version in RELEASES if _module_file(version) == file), KUBE_VERSION)
+    major, minor, _ = release.removeprefix("v").split(".")
+    values = (("gitVersion", release), ("gitMajor", major), ("gitMinor", minor))
+    return " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in values)
+
+
 def _key(module, *sources, file="go.mod"):
-    digest = hashlib.sha256(VERSION_FLAGS.encode())
+    digest = hashlib.sha256(_version_flags(file).encode())
     sums = pathlib.Path(file).with_suffix(".sum")
     for path in (module / file, module / sums, *sources):
         digest.update(path.read_bytes())
@@ -189,7 +192,7 @@ def _build(folder, module, packages, file):
     with tempfile.TemporaryDirectory(prefix="build-", dir=folder.parent) as scratch:
         half = pathlib.Path(scratch, "bin")
         for name, package in packages.items():
-            arguments = ("-ldflags", f"-s -w {VERSION_FLAGS}", "-o", str(half / name), package)
+            arguments = ("-ldflags", f"-s -w {_version_flags(file)}", "-o", str(half / name), package)
             command = ("test", "-c") if _is_test(name) else ("build",)
             done = _go(*command, *chosen, *arguments, module=module)
             if done.returncode:

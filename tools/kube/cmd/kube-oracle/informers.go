@@ -119,13 +119,26 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error                   
 func (i *informer) GetIndexer() cache.Indexer                                       { return i.store }
 func (i *informer) GetStore() cache.Store                                           { return i.store }
 func (i *informer) HasSynced() bool                                                 { return true }
+func (i *informer) HasSyncedChecker() cache.DoneChecker                             { return done{} }
 func (i *informer) IsStopped() bool                                                 { return false }
 
 type registration struct {
 	cache.ResourceEventHandlerRegistration
 }
 
-func (registration) HasSynced() bool { return true }
+func (registration) HasSynced() bool                     { return true }
+func (registration) HasSyncedChecker() cache.DoneChecker { return done{} }
+
+// done has always been done.
+type done struct{}
+
+func (done) Name() string { return "synced" }
+
+func (done) Done() <-chan struct{} {
+	closed := make(chan struct{})
+	close(closed)
+	return closed
+}
 
 // orderedStore lists objects in the order in which they came. A real store lists them in random order, which matters for
 // overlapping PodDisruptionBudgets only.
