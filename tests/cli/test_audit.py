@@ -87,6 +87,14 @@ def test_a_server_is_known_by_its_id_before_its_name(run, tmp_path, words):
         assert re.search(r"FAIL +scs-0214-cp-machines", done.stdout)
 
 
+def test_a_server_of_that_name_in_another_cloud_is_not_the_node(run, dump, tmp_path):
+    servers = [{"ID": f"other-{i}", "Name": f"n{i}", "Host": f"hv{i}"} for i in range(3)]
+    (tmp_path / "servers.json").write_text(json.dumps(servers))
+    done = run("audit", "-f", dump, "--inventory", tmp_path / "servers.json")
+    assert "names 6 unknown nodes" in done.stderr
+    assert "hv0" not in done.stdout
+
+
 def test_a_label_key_can_be_set(run, tmp_path):
     nodes = "".join(f"n{i}: {{node-role.kubernetes.io/control-plane: '', hv: h{i}}}\n" for i in range(3))
     (tmp_path / "labels.yaml").write_text(nodes)

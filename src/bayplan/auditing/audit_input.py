@@ -23,14 +23,25 @@ from bayplan.wire.observed import (
 )
 from bayplan.wire.storage import PersistentVolume
 
+SERVER_ID = "server-id"  # in an inventory beside the domains, where it is known
 FileLine = tuple[str, int]
 Inventory = Mapping[str, Mapping[str, str]]  # the domain of each level, by node name or server UUID
 
 
 def entry_of(node: ObservedNode, inventory: Inventory) -> Mapping[str, str] | None:
-    """The inventory's entry of a node: by the id of its server before its name, which others may have too."""
-    server = node.spec.provider_id.rpartition("/")[2]
-    return inventory.get(server if server in inventory else node.metadata.name)
+    """
+    The inventory's entry of a node: by the id of its server before its name, which others may have too.
+
+    A server of OpenStack with the node's name and another id is a server of another cluster.
+    """
+    scheme, _, rest = node.spec.provider_id.partition("://")
+    server = rest.rpartition("/")[2]
+    if server in inventory:
+        return inventory[server]
+    entry = inventory.get(node.metadata.name)
+    if entry is not None and scheme == "openstack" and entry.get(SERVER_ID, server) != server:
+        return None
+    return entry
 
 
 class Hosting(msgspec.Struct, frozen=True, kw_only=True):

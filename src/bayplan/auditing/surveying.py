@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from bayplan.auditing import component_survey, inventory_matching, second_sources
-from bayplan.auditing.audit_input import AuditInput, Inventory, entry_of
+from bayplan.auditing.audit_input import SERVER_ID, AuditInput, Inventory, entry_of
 from bayplan.auditing.catalogue import BARE_METAL, ONE_CLOUD, ZONE_IS_HOST, Catalogue
 from bayplan.auditing.layout import (
     CLOUD,
@@ -106,7 +106,10 @@ def _node(
         vacuous=vacuous,
         provider_id=node.spec.provider_id,
         created=node.metadata.creation_timestamp or "",
-        shares={**_versions(node), **{name: value for name, value in entry.items() if name not in LEVELS}},
+        shares={
+            **_versions(node),
+            **{name: value for name, value in entry.items() if name not in (*LEVELS, SERVER_ID)},
+        },
         holds=tuple(holds),
         ready=all(c.status == "True" for c in node.status.conditions or () if c.type == "Ready"),
         unschedulable=node.spec.unschedulable,

@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from bayplan.auditing.audit_input import entry_of
+from bayplan.auditing.audit_input import SERVER_ID, entry_of
 from bayplan.auditing.catalogue import DEFAULT_ZONE
 from bayplan.auditing.layout import CLOUD, HOST, LEVELS, RACK, REGION, ZONE
 from bayplan.errors import Fault, InputError
@@ -116,6 +116,8 @@ def _of_servers(
             faults.append(Fault("expected a server with ID or Name", file=path, path=f"[{index}]"))
             continue
         domains = {level: str(value) for word, value in row.items() if value and (level := _level(word, named))}
+        if row.get("ID"):
+            domains[SERVER_ID] = str(row["ID"])
         for key in ("Name", "ID"):
             if row.get(key):
                 found[str(row[key])] = domains
