@@ -31,7 +31,16 @@ def _has_nominated_user(found):
     )
 
 
+def _subtracts_terminating_pods(found):
+    """kube-scheduler counts no terminating pod for a spread constraint, and subtracts it when it is a victim."""
+    constraints = found.question.get("pod", {}).get("spec", {}).get("topologySpreadConstraints", ())
+    is_terminating = any("deletionTimestamp" in one["metadata"] for one in found.question.get("pods", ()))
+    required = any(one["whenUnsatisfiable"] == "DoNotSchedule" for one in constraints)
+    return found.kind == "preemption" and is_terminating and required
+
+
 ROWS = {
+    "terminating pods when preemption counts for a required spread constraint": _subtracts_terminating_pods,
     "a `ReadWriteOncePod` claim that a nominated pod is going to use": _has_nominated_user,
     "the sizes and counts of images in a cluster that changes": _is_steps_of_images,
     "the message where no node was filtered": _is_preemption_not_asked,
