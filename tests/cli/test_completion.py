@@ -21,7 +21,7 @@ def test_every_shell_has_its_script(shell, mark, run):
     (["pl"], "place\tShow where pending pods would be placed, one after another.\n:4\n"),
     (["place", "-o", "w"], "wide\n:4\n"),
     (["place", "-f", ""], ":0\n"),  # the shell completes files
-    (["explain-rule", "too"], "too-many-pods\n:4\n"),
+    (["explain-rule", "too-many"], "too-many-pods\n:4\n"),
     (["config", ""], "view\tPrint the effective settings.\n:4\n"),
     (["nothing-of-ours"], ":4\n"),
     (["place", "--switch", "groupsMove"], "groupsMoveTogether=\n:4\n"),

@@ -26,7 +26,8 @@ class Door:
     weight: int = 1
 
 
-_TABLES = ("table", "wide", "json", "yaml", "name")
+_TABLES = ("table", "wide", "json", "yaml", "name", "csv", "jsonpath={.items[*].name}", "custom-columns=NAME:.name")
+_SHOWN = ((), (), ("--no-headers",), ("--sort-by", ".name"))
 _ZONE = f"topology.kubernetes.io/zone={ANY_ZONE}"
 _LOST = (
     ("--lose", f"node/{ANY_NODE}"),
@@ -86,13 +87,14 @@ _FEWER = (
     ("--exclude-workloads", "kube-system/.*"),
     ("--quorum-workloads", ".*etcd.*"),
     ("--no-reschedule",),
+    ("--fail-on", "warning"),
 )
 _SEVERAL = {"doc": spelling.SEVERAL}
 _CONFIGURED = {"config": spelling.ONE, "doc": spelling.SEVERAL}
 
 DOORS = (
     Door("place", ("place", "-f", "doc", _output(*_TABLES, "html"), ((), (), ("--explain",), ("--replicas", "max"), ("--replicas", "3"), ("--rollout", "final"), ("--no-preemption",)),
-                   _HPA, _DECISIONS, _LOGS),
+                   _SHOWN, _HPA, _DECISIONS, _LOGS),
          _objects(seeds.manifests), _SEVERAL, weight=6),
     Door("place-what-if", ("place", ("-f", "--state", "--state"), "doc", _LOST, _output(*_TABLES, "html"), ((), ("--explain",), ("--strict",), ("--rollout", "final")), _DECISIONS),
          _objects(seeds.manifests, lambda: seeds.updates()["state"]), _SEVERAL, weight=5),
@@ -115,8 +117,8 @@ DOORS = (
     Door("violations-state", ("violations", "--state", "doc"), _objects(seeds.broken, seeds.manifests), _SEVERAL),
     Door("audit-state", ("audit", "--state", "doc", ((), ("--lose", "zone")), _FEWER), _objects(seeds.audited), _SEVERAL),
     Door("place-stdin", ("place", "-f", "-", _output("table", "json")), _objects(seeds.manifests, seeds.fleets), _SEVERAL, "doc"),
-    Door("explain", ("explain", ANY_WORKLOAD, "-f", "doc", _output("text", "json", "yaml"),
-         ((), ("--all-targets",), ("--alone",), ("--no-preemption",)), _HPA, _DECISIONS), _objects(seeds.manifests), _SEVERAL, weight=3),
+    Door("explain", ("explain", ANY_WORKLOAD, "-f", "doc", _output("text", "json", "yaml", "jsonpath={.message}"),
+         ((), ("--all-targets",), ("--alone",), ("--no-preemption",), ("--apply-fix", "1")), _HPA, _DECISIONS), _objects(seeds.manifests), _SEVERAL, weight=3),
     Door("explain-what-if", ("explain", ANY_TWO_WORDS, ("-f", "--state", "--state"), "doc", _LOST, _output("text", "json", "yaml")), _objects(seeds.manifests), _SEVERAL, weight=3),
     Door("explain-fleet", ("explain", ANY_TWO_WORDS, ("-f", "--state", "--state"), "doc", ((), *_LOST_CLUSTERS), _output("text", "json")), _objects(seeds.fleets),
          _SEVERAL, weight=2),
@@ -124,7 +126,7 @@ DOORS = (
          ((), ("--kubernetes-version", "1.37"), ("--ignore", "NullLabelSelector"), ("--exempt-namespace", "shop"), ("--as", "ann", "--as-group", "ops", "--exempt-group", "ops"),
           ("--as", "ann", "--exempt-user", "ann"), ("-n", "shop"))),
          _objects(seeds.manifests, seeds.fleets, seeds.quotas, seeds.audited), _SEVERAL, weight=6),
-    Door("violations", ("violations", "-f", "doc", _output(*_TABLES), ((), ("--only-if-placeable",), ("--grant", "shop"), ("--affinity-grace", "0s", "--anti-affinity-grace", "0s")), _DECISIONS),
+    Door("violations", ("violations", "-f", "doc", _output(*_TABLES), _SHOWN, ((), ("--only-if-placeable",), ("--grant", "shop"), ("--affinity-grace", "0s", "--anti-affinity-grace", "0s")), _DECISIONS),
          _objects(seeds.broken, seeds.broken, seeds.manifests, seeds.fleets), _SEVERAL, weight=2),
     Door("rebalance", ("rebalance", "-f", "doc", _output(*_TABLES), ((), ("--max-moves", "1"), ("--grant", "shop")), _DECISIONS), _objects(seeds.rebalanced, seeds.manifests, seeds.fleets), _SEVERAL, weight=2),
     Door("quota", ("quota", "-f", "doc", _output("table", "wide", "json", "yaml"), ((), ("--charge", "average"), ("--limits", "bayplan-system/bayplan-quota"), ("-n", "shop"))), _objects(seeds.quotas, seeds.manifests),
@@ -133,10 +135,14 @@ DOORS = (
          lambda: {"doc": [*seeds.manifests(), *seeds.fleets(), *seeds.audited()], "key": ["secret"]}, _SEVERAL | {"key": (spelling.as_json,)}, weight=2),
     Door("audit", _AUDIT, _objects(seeds.audited), _SEVERAL, weight=4),
     Door("audit-repair", (*_AUDIT, "--repair", ((), ("--ha",), ("--lose", "zone"), ("--bare-metal",)), _FEWER), _objects(seeds.audited), _SEVERAL),
-    Door("audit-inventory", (*_AUDIT, "--inventory", "inventory"), lambda: {"doc": seeds.audited(), "inventory": seeds.inventories()},
+    Door("audit-inventory", (*_AUDIT, "--inventory", "inventory", ((), ("--reveal-inventory",))), lambda: {"doc": seeds.audited(), "inventory": seeds.inventories()},
          _SEVERAL | {"inventory": spelling.ONE}, weight=3),
-    Door("audit-labels", ("audit", "labels", "--inventory", "inventory", ((), ("--hash-key-file", "key"))),
+    Door("audit-labels", ("audit", "labels", "--inventory", "inventory", ((), ("--hash-key-file", "key"), ("--overwrite",), ("-o", "yaml"))),
          lambda: {"inventory": seeds.inventories(), "key": ["secret"]}, {"inventory": spelling.ONE, "key": (spelling.as_json,)}),
+    Door("audit-accepted", (*_AUDIT, "--accept", "accepted"), lambda: {"doc": seeds.audited(), "accepted": seeds.acceptances()},
+         _SEVERAL | {"accepted": spelling.ONE}),
+    Door("audit-clusters", ("audit", "--cluster", "a=doc", "--cluster", "b=more", _output("table", "json", "junit", "sarif", "markdown", "prometheus")),
+         lambda: {"doc": seeds.audited(), "more": seeds.nodes()}, _SEVERAL | {"more": spelling.SEVERAL}),
     Door("audit-scenario", ("audit", "-f", "doc", ((), ("--scenario", "first")), ((), ("--profile", "legacy"))), _objects(seeds.labels_by_node),
          {"doc": spelling.ONE}),
     Door("audit-hosting", ("audit", "-f", "doc", "--hosting", "hosting", ((), ("--hosting-namespace", "kube-system"))), lambda: {"doc": seeds.audited(), "hosting": seeds.audited()},

@@ -110,6 +110,12 @@ def audited():
 
 
 @functools.cache
+def acceptances():
+    """Files of accepted findings, as `audit --accept` reads them."""
+    machines = {"check": "scs-0214-cp-machines", "reason": "ordered", "expires": "2030-01-31", "nodes": ["n0", "n1"]}
+    return [[machines, {"check": "fd-room-zone", "reason": "small", "expires": "2020-01-31", "cluster": "a"}]]
+
+
 def inventories():
     by_node, servers = (
         yaml.safe_load((ROOT / "examples/12-audit" / name).read_text()) for name in ("hosts.yaml", "servers.json")

@@ -97,11 +97,16 @@ def semantics_of(options: QuestionOptions) -> Semantics:
 
 
 class PodSituation(msgspec.Struct):
-    """A question of `decide pods`, ready to be decided; `nominated` are pending pods with their nominated nodes."""
+    """
+    A question of `decide pods`, ready to be decided; `nominated` are pending pods with their nominated nodes.
+
+    `spread_context` spreads pods that are created again.
+    """
 
     index: PlacementIndex
     workload: Workload
     profile: SchedulerProfile
+    spread_context: pods.SpreadContext
     nominated: list[tuple[Workload, str]] = []
     pre_score_fault: str = ""  # with which kube-scheduler fails where some node is feasible
 
@@ -136,7 +141,8 @@ def pod_situation_of(question: PodQuestion) -> PodSituation:
     profile = scheduler_config.profile_of(
         question.options.config, workload.scheduler_name, index.semantics.kubernetes_version
     )
-    return PodSituation(index, workload, profile, nominated, fault if "NodeAffinity" in profile.pre_score else "")
+    pre_score_fault = fault if "NodeAffinity" in profile.pre_score else ""
+    return PodSituation(index, workload, profile, spread_context, nominated, pre_score_fault)
 
 
 def _workload_of(pod: Pod, spread_context: pods.SpreadContext) -> Workload:

@@ -93,8 +93,8 @@ def test_the_first_tier_alone_where_capacity_plays_no_part(form, strategy, gone,
 @pytest.mark.parametrize("least, most, expected", [
     (1, 1, {"idc"}),
     (1, 2, {"idc"}),
-    (2, 2, {"cloud-1", "cloud-2"}),             # the first tier that meets the constraint alone
-    (3, 3, {"idc", "cloud-1", "cloud-2"}),      # none does: it spans the tiers, earlier ones first
+    (2, 2, {"idc", "cloud-1"}),                 # the first tier does not meet it alone: further ones are added
+    (3, 3, {"idc", "cloud-1", "cloud-2"}),
     (5, 5, "SchedulerError"),
 ])  # fmt: skip
 def test_duplicated_tiers_meet_spread_constraints(form, least, most, expected):
