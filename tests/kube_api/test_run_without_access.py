@@ -24,7 +24,7 @@ profiles:
 
 async def run(*arguments, code):
     """The one line of the command as a user starts it; it must end by itself."""
-    nowhere = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+    nowhere = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--no-fleet")
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
