@@ -255,12 +255,17 @@ DISPATCHING = {
     "controllers/finding_rollouts.py",  # how a controller is updated
     "controllers/object_counts.py",  # which objects a controller creates beside pods
     "controllers/pod_creation.py",  # which pods a controller creates
+    "placing/leaving.py",  # which controllers create a pod again before the old one is gone
     "validating/admission.py",  # which rules an object of the kind has
     "validating/served_versions.py",  # in which versions a kind is served
     "validating/updates.py",  # which fields of the kind are fixed
+    "watching/fetching.py",  # which kinds of a fleet are read beside those that decisions need
     "watching/resources.py",  # how a change of a watched object changes the state
 }
-OTHER_WORDS = {"validating/resources.py"}  # what a ResourceQuota counts has the names of resources
+OTHER_WORDS = {
+    "reading/lua_library.py",  # what a volume refers to has the names of kinds
+    "validating/resources.py",  # what a ResourceQuota counts has the names of resources
+}
 URL_PATHS = {"webhook/serving.py"}  # paths of reviews have the names of lists
 TABLES = (ast.Dict, ast.Set, ast.Tuple, ast.List, ast.Match, ast.BinOp)
 

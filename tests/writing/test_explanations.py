@@ -34,7 +34,7 @@ def test_one_line_per_target_and_rule():
         "                       peers: shop/web-1, shop/web-2\n"
         "\n"
         "What would make it fit:\n"
-        "  - tolerate dedicated=db:NoSchedule: fits on b1\n"
+        "  1. tolerate dedicated=db:NoSchedule: fits on b1\n"
     )
 
 

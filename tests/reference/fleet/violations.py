@@ -26,17 +26,17 @@ def broken(question):
 
 def by_terms(fleet, owner, cluster, others):
     try:
-        terms = workload_terms.read(fleet, owner)
+        terms = workload_terms.read(fleet, owner, checks=False)
     except Failure:
         return
-    for term in terms["workloadAffinity"][workload_terms.REQUIRED]:
+    for term in filter(workload_terms.is_served, terms["workloadAffinity"][workload_terms.REQUIRED]):
         meant = [peer for peer in others if term.matches(peer)]
         if any(term.shared(cluster, names_of(peer)) for peer in meant):
             continue
         if meant or not term.matches(owner):  # else it is the lone member of its set
             here = sorted(domains.values(cluster, term.key))
             yield breach(owner, "affinity", term.path, domains.plain(term.key), here, cluster, meant)
-    for term in terms["workloadAntiAffinity"][workload_terms.REQUIRED]:
+    for term in filter(workload_terms.is_served, terms["workloadAntiAffinity"][workload_terms.REQUIRED]):
         near = [peer for peer in others if term.matches(peer) and term.shared(cluster, names_of(peer))]
         crowded = {value for peer in near for value in domains.values_of(fleet, names_of(peer), term.key)}
         here = sorted(crowded & domains.values(cluster, term.key))
