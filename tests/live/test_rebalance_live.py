@@ -195,7 +195,8 @@ async def test_the_documented_rights_are_enough(kube_server, admin, crowd):
     async with in_process(kube_server), crowd.reconciled():
         code, _, said = await ended("rebalance", kube_server, "--apply", "--yes", user="restricted")
     assert code == 0, said
-    assert "decided without" not in said
+    # Other tests may have left Karmada's kinds on this server; the rights are for a cluster without them.
+    assert [line for line in said.splitlines() if "decided without" in line and "karmada.io" not in line] == []
     assert "2 of 2 moves made" in said
 
 
