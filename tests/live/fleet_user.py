@@ -154,17 +154,21 @@ class FleetUser:
             failure.add_note(f"{name}: {await self.binding(name, kind)}")
             raise
 
-    async def until_refused(self, name, reason, kind="deployment"):
-        """Wait until the binding has a condition with this reason; return the message."""
+    async def until_refused(self, name, *reasons, kind="deployment"):
+        """Wait until the binding has a condition with one of these reasons; return the message."""
 
         async def refused():
             try:
                 found = scheduled(await self.binding(name, kind))
             except ApiError:
                 return None
-            return found if found and found["reason"] == reason else None
+            return found if found and found["reason"] in reasons else None
 
-        return (await wait_for(refused, PATIENCE))["message"]
+        try:
+            return (await wait_for(refused, PATIENCE))["message"]
+        except AssertionError as failure:
+            failure.add_note(f"{name}: {await self.binding(name, kind)}")
+            raise
 
     async def replicas_on_members(self, name):
         """The replicas of a Deployment on each member that has it."""
