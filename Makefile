@@ -50,8 +50,8 @@ WORKERS ?= 1
 fuzz-documents: setup  ## run every command on COUNT damaged documents, those of SEED; failures, shrunk, in fuzz-failures/
 	PYTHONPATH=tests $(BIN)/python -m fuzzing $(SEED) $(COUNT) --workers $(WORKERS) $(if $(RECORD),--record $(RECORD))
 
-kube-servers: setup  ## find, or build once with Go, the servers that test-live needs
-	PYTHONPATH=tests $(BIN)/python -m live.kube_binaries
+kube-servers: setup  ## find, or build once with Go, the servers that test-live needs; with VERSION=1.37 the API server of that release
+	PYTHONPATH=tests $(BIN)/python -m live.kube_binaries $(VERSION)
 
 oracle: setup  ## answer questions of `decide` KIND (pods) from standard input with the real scheduler's own code
 	@PYTHONPATH=tests $(BIN)/python -m live.oracles $(or $(KIND),pods) $(VERSION)

@@ -18,7 +18,9 @@ from collections import defaultdict
 ROOT = pathlib.Path(__file__).parent.parent
 SOURCE = ROOT / "src"
 EXAMPLE = ROOT / "examples" / "01-first-pod"
-MAX_FUNCTIONS, MAX_FILES = 640, 114
+# The library between the command and the engine is 36 functions in 9 files of it (decision 0031).
+# Preferred terms that wait (decision 0020) are six functions.
+MAX_FUNCTIONS, MAX_FILES = 695, 129
 
 
 def main():

@@ -8,7 +8,7 @@ from bayplan.engine.engine import Engine
 from bayplan.preempting import preemption
 from bayplan.queueing import deciding
 from bayplan.reading import questions
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile, profiles
 from bayplan.writing import answers
 
 
@@ -34,7 +34,7 @@ def fleet_engine_answer(question):
     """The answer of `bayplan decide fleet`."""
     asked = msgspec.convert(question, questions.FleetQuestion)
     situation = questions.fleet_situation_of(asked)
-    engine = FleetEngine(situation.index, profiles.fleet_rules())
+    engine = FleetEngine(situation.index, fleet_profile.fleet_rules())
     decision = schedule_binding.schedule(situation.workload, engine)
     return answers.fleet_answer(asked.name, decision, situation.workload, engine)
 

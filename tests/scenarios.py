@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
-OTHERS = {"fleet", "enforcement", "preemption"}
+OTHERS = {"fleet", "enforcement", "preemption", "groups"}
 
 RULE_IDS = {
     "NodeUnschedulable": "node-unschedulable",
@@ -68,7 +68,7 @@ class Case:
 
 
 def all_cases():
-    """The cases of pending pods; fleets, enforcement and preemption have loaders of their own."""
+    """The cases of pending pods; fleets, groups, enforcement and preemption have loaders of their own."""
     paths = [path for path in sorted(FOLDER.rglob("*.yaml")) if path.relative_to(FOLDER).parts[0] not in OTHERS]
     return [case for path in paths for case in load(path)]
 
@@ -163,10 +163,9 @@ def pod(name, short, scene):
     metadata = {
         "name": name,
         "namespace": namespace,
-        "uid": short.get("uid") or name,
         "labels": short.get("labels") or {},
     }
-    for key in ("annotations", "ownerReferences"):
+    for key in ("uid", "annotations", "ownerReferences"):
         if key in short:
             metadata[key] = short[key]
     if short.get("terminating"):

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from bayplan.cli import audit_live, main
+from bayplan.cli import main
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.semantics import UPSTREAM
-from bayplan.watching import resources
+from bayplan.watching import audit_fetching, resources
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.watching.fetching import NODES
 from bayplan.wire import kinds
@@ -110,7 +110,7 @@ def test_the_base_may_list_and_watch_exactly_what_is_watched():
 
 
 def test_auditing_may_list_exactly_what_an_audit_lists_beyond_the_base():
-    listed = rights([NODES, *audit_live.audited_resources()])
+    listed = rights([NODES, *audit_fetching.audited_resources()])
     assert granted("auditing", "list") == listed - granted("base", "list")
 
 

@@ -18,9 +18,10 @@ import click
 import msgspec
 import pytest
 
-from bayplan.cli import explain_rule, main
+from bayplan.cli import main
+from bayplan.library import reason_pages
 from bayplan.model.semantics import Semantics
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile, profiles
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [
@@ -143,11 +144,11 @@ def test_all_examples_have_a_page():
     assert {path.name for path in ROOT.glob("examples/*") if path.is_dir()} == {path.name for path in EXAMPLES}
 
 
-@pytest.mark.parametrize("rule", [*profiles.pod_rules(), *profiles.fleet_rules()], ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", [*profiles.pod_rules(), *fleet_profile.fleet_rules()], ids=lambda rule: rule.id)
 def test_each_rule_has_a_page(rule):
     page = read(f"docs/reference/rules/{rule.id}.md")
     assert f"`{rule.name}`" in page
-    for reason in explain_rule.pages():
+    for reason in reason_pages.all_pages():
         if reason.rule == rule.id:
             assert f"`{reason.id}`" in page
             assert f"`{reason.text}`" in page

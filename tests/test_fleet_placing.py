@@ -14,10 +14,10 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
 from bayplan.model.targets import ClusterFacts, NodeGrade, ResourceSummary
 from bayplan.placing import place_bindings
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile
 from bayplan.wire.fleets import Cluster, ResourceBinding
 
-RULES = profiles.fleet_rules()
+RULES = fleet_profile.fleet_rules()
 AGGREGATED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}}
 SPREAD = {
     "replicaScheduling": {

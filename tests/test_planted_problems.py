@@ -1,4 +1,4 @@
-"""The planted problems of groups: their plans keep every rule, and the check of plans notices a broken one."""
+"""The planted problems: their plans keep every rule, a broken plan is noticed, and the exact model finds plans."""
 
 import copy
 import json
@@ -12,6 +12,10 @@ import pytest
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 import gen_planted  # noqa: E402
+import planted as benchmark  # noqa: E402
+
+from bayplan.grouping import exact  # noqa: E402
+from bayplan.grouping.problem import GroupPlan, ProvenImpossible  # noqa: E402
 
 
 @pytest.mark.parametrize("family", gen_planted.FAMILIES)
@@ -50,3 +54,35 @@ def test_the_program_prints_one_problem():
         [sys.executable, BENCHMARKS / "gen_planted.py", "tight", "3"], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == gen_planted.planted("tight", 3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("family", gen_planted.FAMILIES)
+def test_the_exact_model_finds_a_plan(family, seed):
+    planted = gen_planted.planted(family, seed)
+    problem = benchmark.problem_of(planted)
+    answer = exact.solve(problem, GroupPlan())
+    assert gen_planted.violations(planted, answer.plan.nodes) == []
+    assert answer == exact.solve(benchmark.problem_of(planted), GroupPlan())  # the same one each time
+    assert not problem.index.records
+
+
+@pytest.mark.parametrize("family", gen_planted.FAMILIES)
+def test_a_plan_as_a_hint_is_found_again(family):
+    planted = gen_planted.planted(family, 2)
+    answer = exact.solve(benchmark.problem_of(planted), GroupPlan(planted["plan"]))
+    assert gen_planted.violations(planted, answer.plan.nodes) == []
+
+
+@pytest.mark.parametrize("family, seed", [("tight", 1), ("zone-affinity", 3), ("group-rules", 2)])
+def test_one_pod_more_than_fits_is_proven(family, seed):
+    """The nodes of a problem have hardly any room left, so that no pod of half a node fits as well."""
+    planted = gen_planted.planted(family, seed)
+    more = copy.deepcopy(planted["pods"][0])
+    more["metadata"] = {"name": "more", "namespace": "default", "labels": {"app": "more"}}
+    more["spec"] = {"containers": [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "20"}}}]}
+    planted["pods"].append(more)
+    answer = exact.solve(benchmark.problem_of(planted), GroupPlan())
+    assert isinstance(answer, ProvenImpossible)
+    assert answer.is_minimal
+    assert {one.rule for one in answer.conflict} == {"resources"}

@@ -30,6 +30,8 @@ from bayplan.rules import profiles
 N_TARGETS, N_FEW, N_MANY, N_PENDING = 60, 240, 1920, 40
 COUNTED = {
     "terms compared": [(PeerTerm, "matches")],
+    "terms held": [(PeerIndex, "hold")],
+    "terms counted": [(PeerIndex, "match_reach")],
     "groups of terms": [(TermGroup, "find")],
     "arrays filled": [(EvaluationCache, "_evaluate"), (NodeKeys, "rebuild"), (ClassRanking, "_build")],
     "rows corrected": [(EvaluationCache, "_correct"), (NodeKeys, "correct")],
@@ -85,3 +87,25 @@ def test_what_many_terms_exclude_a_little_from_is_counted_before_the_first_decis
     few, many = (operations(shapes.parse(["alone"]), n, monkeypatch, counting_from=0) for n in (N_FEW, N_MANY))
     assert few["classes compared"], "with few such terms, the first decision counts what they match"
     assert many["classes compared"] <= SLACK * few["classes compared"]
+
+
+def test_what_fits_nowhere_counts_required_terms_alone(monkeypatch):
+    # Of the ten terms of each app eight are preferred, and each looks for five values in two namespaces.
+    n_new, found = of_common_values([], monkeypatch)
+    assert 0 < found["terms held"] <= 2 * n_new
+
+
+def test_values_that_all_list_together_are_one_summand(monkeypatch):
+    n_new, found = of_common_values(["required=0"], monkeypatch)
+    n_terms, n_summands = 8, 2  # in the own namespace and in the common one; each value has one if they are apart
+    assert 0 < found["terms held"] <= n_terms * n_summands * n_new
+
+
+def of_common_values(axes, monkeypatch):
+    """The operations for the second half of the pods, and how many of them are of apps of which there is none yet."""
+    shape = shapes.parse(["common-5", *axes])
+    given = shapes.generate(shape, N_TARGETS, N_MANY, N_PENDING, N_FEW)
+    namespaces = [pod["metadata"]["namespace"] for pod in given["pods"]]
+    first = N_PENDING // 2
+    n_new = len(set(namespaces[first:]) - set(namespaces[:first]))
+    return n_new, operations(shape, N_MANY, monkeypatch)

@@ -25,6 +25,7 @@ KINDS = {
     "ResourceBinding": "work.v1alpha2",
     "ClusterResourceBinding": "work.v1alpha2",
     "WorkloadRebalancer": "apps.v1alpha1",
+    "ClusterTaintPolicy": "policy.v1alpha1",
     "ResourceInterpreterCustomization": "config.v1alpha1",
     "ResourceInterpreterWebhookConfiguration": "config.v1alpha1",
 }

@@ -3,6 +3,7 @@ Every exception that Bayplan raises deliberately.
 
     BayplanError
      ├── InputError      the input cannot be used: exit code 2
+     ├── ArgumentError   an argument of a call, or an option of a command, cannot be used: exit code 2
      └── ClusterError    an API server rejected a request or failed: exit code 3; subclasses are in `kube_api.errors`
 
 "No target fits" is not an exception: it is a decision with a reason per target (`model.reasons.Reason`). A bug is not
@@ -43,6 +44,18 @@ class InputError(BayplanError):
             faults = Fault(faults)
         self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class ArgumentError(BayplanError, ValueError):
+    """
+    An argument of a call that cannot be used: the name of the argument, and what of its value is wrong.
+
+    On the command line the argument is an option.
+    """
+
+    def __init__(self, message: str, *, argument: str = "", value: str = "") -> None:
+        self.message, self.argument, self.value = message, argument, value
+        super().__init__(": ".join(filter(None, (" ".join(filter(None, (argument, value))), message))))
 
 
 class ClusterError(BayplanError):

@@ -26,7 +26,7 @@ from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Mask
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, WorkloadKey
 
 
 class FleetDecision(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class FleetDecision(msgspec.Struct, frozen=True):
     `observed` is the name of the affinity term that succeeded. `errors` holds one message per term that failed, also
     where a later one succeeded; `reason` is the class of the first. `verdicts` and `ranked` are those of the term that
     succeeded, else of the first that failed. `in_doubt` are the clusters of which labels that are not known decide
-    whether they are feasible, if that is why it failed.
+    whether they are feasible, if that is why it failed, and `whose` are the workloads with these labels.
     """
 
     observed: str = ""
@@ -46,6 +46,7 @@ class FleetDecision(msgspec.Struct, frozen=True):
     verdicts: Verdicts | None = None
     ranked: Sequence[ClusterCandidate] = ()
     in_doubt: Mask | None = None
+    whose: tuple[WorkloadKey, ...] = ()
 
     @property
     def placed(self) -> bool:
@@ -109,7 +110,8 @@ def _try_affinities(workload: Workload, engine: FleetEngine) -> FleetDecision:
     first = failed[0]
     assert first.failure is not None
     errors = tuple([str(one.failure) for one in failed])
-    return FleetDecision("", (), first.failure.reason, errors, first.verdicts, first.ranked, first.in_doubt)
+    whose = first.failure.whose if isinstance(first.failure, LabelsNotKnown) else ()
+    return FleetDecision("", (), first.failure.reason, errors, first.verdicts, first.ranked, first.in_doubt, whose)
 
 
 def _try_affinity(workload: Workload, engine: FleetEngine) -> AffinityAttempt:
@@ -149,19 +151,26 @@ def _without_doubt(
     The attempt, or its failure where labels that are not known may change its result.
 
     The attempt is the answer if no doubtful term selects anything. If the answer is the same without all clusters that
-    such a term may reject, the labels do not matter. A term of affinity in doubt may reject or allow any cluster.
+    such a term may reject, the labels do not matter. A term of affinity in doubt may reject any cluster, and allow all
+    that only peers reject: then the answer has to be the same with these too.
     """
     binding, feasible = workload.binding, fitting.verdicts.feasible
     assert binding is not None
     held = [slot for name, _ in binding.previous if (slot := index.slots.by_name.get(name)) is not None]
-    in_doubt, relevant = unknown_labels.feasible_in_doubt(doubts, feasible, held)
-    is_everywhere = any(doubt.slots is None for doubt in relevant)
-    if not is_everywhere and (attempt.failure is not None or not in_doubt.any()):
+    possible = feasible
+    if any(doubt.slots is None for doubt in doubts):
+        possible = unknown_labels.feasible_but_for_peers(fitting.verdicts, index)
+    in_doubt, relevant = unknown_labels.feasible_in_doubt(doubts, possible, held)
+    if not in_doubt.any() or (possible is feasible and attempt.failure is not None):
         return attempt
-    if not is_everywhere:
-        verdicts = msgspec.structs.replace(fitting.verdicts, feasible=feasible & ~in_doubt)
+    cases = [feasible & ~in_doubt] if possible is feasible else [feasible & ~in_doubt, possible]
+    for case in cases:
+        verdicts = msgspec.structs.replace(fitting.verdicts, feasible=case)
         certain = _select_and_assign(workload, msgspec.structs.replace(fitting, verdicts=verdicts), index)
-        if certain.failure is None and certain.shares == attempt.shares:
-            return attempt
-    failure = LabelsNotKnown(unknown_labels.sentence(relevant, workload, index))
+        if certain.failure is not None or certain.shares != attempt.shares:
+            break
+    else:
+        return attempt
+    whose = unknown_labels.whose_labels(relevant)
+    failure = LabelsNotKnown(unknown_labels.sentence(unknown_labels.names_of(whose, workload, index)), whose)
     return AffinityAttempt(attempt.verdicts, attempt.ranked, failure=failure, in_doubt=in_doubt)

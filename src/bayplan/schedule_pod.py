@@ -67,7 +67,9 @@ def choose(workload: Workload, engine: Engine, *, ranked: bool = True) -> tuple[
             if found is not None:
                 return found
         equivalence_class.complete(engine.evaluations)
-        if is_rankable:
+        # Requests that no other class has are seldom those of a second pod, so its first one earns back no ranking.
+        is_alone = equivalence_class.n_choices == 1 and equivalence_class.order.n_classes == 1
+        if is_rankable and not is_alone:
             return ranking.ranking_of(equivalence_class, index).best()
         decision = decide(filtering.verdicts_of(equivalence_class.results, index), index)
     return decision.slot, 0 if decision.ranking is None else int(decision.ranking.totals[decision.slot])

@@ -21,11 +21,15 @@ from bayplan.writing import answers
 SCHEDULER = "default-scheduler"
 
 
-def answer(kind, question):
-    """The answer to one question; with `error` if Bayplan refuses it."""
+def answer(kind, question, as_placed_by=None):
+    """
+    The answer to one question; with `error` if Bayplan refuses it.
+
+    In a cluster that changes, a pod is placed on its best node, or where another answer to the question has it.
+    """
     try:
         if "steps" in question:
-            return LivingCluster(question).answer()
+            return LivingCluster(question).answer((as_placed_by or {}).get("answers"))
         return {"pods": engine_answer, "preemption": preemption_engine_answer, "fleet": fleet_engine_answer}[kind](
             question
         )
@@ -52,7 +56,7 @@ class LivingCluster:
         for one in (*question["namespaces"], *question["nodes"], *question["objects"], *question["pods"]):
             self.apply(one)
 
-    def answer(self):
+    def answer(self, placed=None):
         given = []
         for step in self.question["steps"]:
             if "apply" in step:
@@ -60,7 +64,12 @@ class LivingCluster:
             elif "delete" in step:
                 self.delete(step["delete"])
             else:
-                given.append(self.decide(step["decide"]))
+                decided = self.decide(step["decide"])
+                best = (placed[len(given)] if placed else decided).get("best")
+                if best:
+                    written = step["decide"]
+                    self.apply({**written, "spec": {**written["spec"], "nodeName": best[0]}})
+                given.append(decided)
         return {"name": self.question["name"], "answers": given}
 
     def apply(self, written):
@@ -78,12 +87,9 @@ class LivingCluster:
         return self.watched[api_resources.of_kind(written["kind"])]
 
     def decide(self, written):
-        """A pod that fits is placed on the first of its best nodes by name, as the oracle does."""
+        """The decision alone; a pod that fits is then placed on the first of its best nodes by name, as the oracle does."""
         pod = msgspec.convert(written, Pod)
         pod = msgspec.structs.replace(pod, spec=pod_defaults.with_defaults(pod.spec))
         workload = pods.waiting(pod, self.state.spread_context.current)
         decision = deciding.decide(workload, self.engine, self.state.queue.nominations.all())
-        found = answers.pod_answer(workload.name, decision, self.state.index)
-        if found["best"]:
-            self.apply({**written, "spec": {**written["spec"], "nodeName": found["best"][0]}})
-        return found
+        return answers.pod_answer(workload.name, decision, self.state.index)

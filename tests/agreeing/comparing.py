@@ -56,7 +56,9 @@ def _preemption(real, ours):
     """`real` and `ours` are nominated node, victims, message."""
     if bool(real[0]) != bool(ours[0]):
         return f"{'no ' if not ours[0] else ''}node nominated"
-    return "victims" if real[1] != ours[1] and real[0] == ours[0] else "nominated" if real[0] != ours[0] else "message"
+    if real[2] != ours[2]:
+        return f"message {_plain(real[2])} | {_plain(ours[2])}"
+    return "nominated" if real[0] != ours[0] else "victims"
 
 
 def _fleet(real, ours):

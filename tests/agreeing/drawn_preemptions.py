@@ -1,6 +1,6 @@
 """Questions of `decide preemption`: a pod of some priority, nodes full of others, and budgets that protect some."""
 
-from agreeing import drawn_questions
+from agreeing import drawn_configs, drawn_crowds, drawn_questions
 from agreeing.drawing import POD_LABELS, Theme, thing
 from reference.strategies import label_selector, match_labels
 
@@ -11,7 +11,10 @@ PRIORITIES = (-10, 0, 0, 1, 5, 10, 50)
 
 
 def question(seed, number):
-    name = THEMES[number % len(THEMES)]
+    """Two of three are about nodes that nothing but pods of lower priority keeps from being chosen."""
+    if number % 3:
+        return _crowded(seed, number)
+    name = THEMES[number // 3 % len(THEMES)]
     theme = Theme(name, f"preemption/{seed}/{number}")
     theme.features = (*theme.features, "requests", "scarce") if theme.often(3) else theme.features
     drawn = drawn_questions.question_of(theme, theme.number(1, 6), 24)
@@ -19,6 +22,17 @@ def question(seed, number):
     _use_once(drawn)
     drawn["objects"] += budgets(theme, drawn["pods"])
     return {"name": f"{name}-{seed}-{number}", **drawn}
+
+
+def _crowded(seed, number):
+    theme = drawn_crowds.theme_of("mixed", f"crowded/{seed}/{number}")
+    drawn = drawn_crowds.question_of(theme)
+    drawn["objects"] += budgets(theme, drawn["pods"])
+    if theme.rarely(10):
+        theme.features = ("plugins", "weights")
+        config = drawn_configs.config(theme)
+        drawn |= {"options": {"config": config}} if config else {}
+    return {"name": f"crowded-{seed}-{number}", **drawn}
 
 
 def _use_once(drawn):

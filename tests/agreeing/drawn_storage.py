@@ -68,7 +68,7 @@ def claim_and_volume(theme, name, namespace):
     claim = _claim(theme, name, namespace)
     own = volume(theme, f"pv-{name}", claim)
     if state in ("bound", "lost"):
-        _bind(claim, own)
+        bind(claim, own)
         if state == "lost":
             claim["status"]["phase"] = "Lost"
         return [claim] if state == "lost" or theme.rarely(20) else [claim, own]
@@ -159,7 +159,7 @@ def _zones(theme):
     return found
 
 
-def _bind(claim, own):
+def bind(claim, own):
     claim["spec"]["volumeName"] = own["metadata"]["name"]
     claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
     claim["status"]["phase"] = own["status"]["phase"] = "Bound"

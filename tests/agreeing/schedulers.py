@@ -5,6 +5,8 @@ import dataclasses
 from agreeing import bayplan_answers, comparing, known
 from live import oracles
 
+MANY_ATTEMPTS = 60  # in which each of a few nodes that are equally good is chosen
+
 
 @dataclasses.dataclass
 class Compared:
@@ -26,8 +28,15 @@ def compare(kind, version, questions):
 
 
 def with_ours(kind, version, questions, real):
-    """Compare the real answers with Bayplan's."""
-    return [_compared(kind, version, one, answer) for one, answer in zip(questions, real, strict=True)]
+    """Compare the real answers with Bayplan's. A preemption that differs is attempted more often: it may be by chance."""
+    found = [_compared(kind, version, one, answer) for one, answer in zip(questions, real, strict=True)]
+    differing = [place for place, one in enumerate(found) if kind == "preemption" and one.difference and not one.known]
+    if differing:
+        asked = [questions[place] for place in differing]
+        again = oracles.answers(kind, asked, version, attempts=MANY_ATTEMPTS)
+        for place, question, answer in zip(differing, asked, again, strict=True):
+            found[place] = _compared(kind, version, question, answer)
+    return found
 
 
 def _compared(kind, version, question, real):

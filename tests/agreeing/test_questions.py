@@ -98,7 +98,7 @@ def test_known_differences_are_rows_of_the_page():
 def counting_pods(monkeypatch):
     """A real scheduler that differs from Bayplan wherever a node has the label `odd`."""
 
-    def answers(kind, questions, version):
+    def answers(kind, questions, version, **_):
         found = []
         for question in questions:
             answer = schedulers.bayplan_answers.answer(kind, question)

@@ -11,7 +11,7 @@ from bayplan.mapping import bindings, targets
 from bayplan.model.reasons import Reason, StatusCode
 from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.placing import place_bindings
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile
 from bayplan.rules.rule import LiftedBy, PartRule
 from bayplan.wire.fleets import Cluster, ResourceBinding
 
@@ -51,7 +51,7 @@ def fleet(n_clusters=40, n_bindings=0):
     for i in range(n_bindings):
         group = {"antiAffinityGroup": f"ha={i}"}
         index.add_shares(binding(f"old-{i}", workloadAffinityGroups=group), [(f"m{i % n_clusters:03}", 2)])
-    return FleetEngine(index, profiles.fleet_rules())
+    return FleetEngine(index, fleet_profile.fleet_rules())
 
 
 class Costs:
@@ -216,7 +216,7 @@ class RejectingAll(PartRule[str]):
 
 def test_no_rule_after_those_about_peers_decides_beforehand():
     with pytest.raises(AssertionError, match="rejecting-all comes after rules about peers"):
-        FleetEngine(PlacementIndex(), [*profiles.fleet_rules(), RejectingAll()])
+        FleetEngine(PlacementIndex(), [*fleet_profile.fleet_rules(), RejectingAll()])
 
 
 def test_rules_about_clusters_alone_come_first():

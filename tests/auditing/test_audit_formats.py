@@ -21,7 +21,7 @@ from bayplan.cli import main
 
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE / "golden"
-REPORT_SCHEMA = HERE.parents[1] / "docs/reference/audit-report.schema.json"
+REPORT_SCHEMA = HERE.parents[1] / "docs/reference/schemas/audit-report.schema.json"
 FORMS = {
     "table": "table.txt",
     "json": "report.json",

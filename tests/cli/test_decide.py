@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bayplan.cli import decide
+from bayplan.library import decisions
 
 NODE = {"metadata": {"name": "a1"}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -249,7 +249,7 @@ def test_a_bug_costs_the_answer_to_its_own_line_only(run, monkeypatch):
             raise KeyError("\x1b[31m")
         return {"name": "fine"}
 
-    monkeypatch.setitem(decide.ANSWERERS, "pods", lambda: broken)
+    monkeypatch.setitem(decisions.ANSWERERS, "pods", lambda: broken)
     result = run("decide", "pods", given=lines({}, {"name": "worse"}, {}))
     first, second, third = answers(result)
     assert first == third == {"name": "fine"}

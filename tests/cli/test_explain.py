@@ -1,9 +1,10 @@
+import csv
 import json
 
 import pytest
 import yaml
 
-from bayplan.cli import explain
+from bayplan.library import workload_names
 
 TEXT = """\
 0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) had untolerated taint(s).
@@ -131,7 +132,7 @@ def test_a_name_in_two_namespaces_is_an_error(run, scene):
     ("jobs/once", "job", "once"),
 ])  # fmt: skip
 def test_kinds_are_spelt_as_kubectl_spells_them(text, kind, name):
-    assert explain.parse(text) == explain.ExplainRequest(kind, name)
+    assert workload_names.parse(text) == workload_names.WorkloadName(kind, name)
 
 
 def test_a_kind_without_pods_is_an_error(run, scene):
@@ -152,7 +153,7 @@ def test_a_kind_without_pods_is_an_error(run, scene):
     ("ds/agent", "agent-abcde", True),
 ])  # fmt: skip
 def test_the_pods_of_a_controller_are_matched_by_name(asked, pod, matches):
-    assert explain.parse(asked).matches_pod(pod) is matches
+    assert workload_names.parse(asked).matches_pod(pod) is matches
 
 
 SPREAD_NODE = """\
@@ -205,7 +206,7 @@ def test_kind_and_name_may_be_two_words(words, run, scene):
     "written", ["deployment.apps/web", "deployments.apps/web", "deploy.apps/web", "deployment.v1.apps/web"]
 )
 def test_a_kind_may_have_its_group(written):
-    assert explain.parse(written) == explain.parse("deployment/web")
+    assert workload_names.parse(written) == workload_names.parse("deployment/web")
 
 
 @pytest.mark.parametrize("words", [["po", "web-1", "web-2"], ["pod/web-1", "web-2"], ["/web"], ["pod/"]])
@@ -246,6 +247,62 @@ def test_a_fix_is_applied_to_the_manifest_of_the_controller(run, scene):
     assert run("explain", "deploy/api", "-f", ".").exit_code == 0
 
 
+SERVED = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: cache
+  namespace: shop
+  uid: 1-2-3
+  resourceVersion: "77"
+  generation: 4
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  managedFields: [{manager: helm}]
+  annotations: {meta.helm.sh/release-name: cache}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: cache}}
+  template:
+    metadata: {labels: {app: cache}}
+    spec:
+      containers: [{name: c, image: i}]
+      affinity:
+        podAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: zone, labelSelector: {matchLabels: {app: nowhere}}}
+status: {replicas: 1, observedGeneration: 4}
+"""
+
+
+def test_a_fix_of_an_object_of_a_server_is_a_manifest_that_can_be_applied(run, scene):
+    """Without what only the server sets; what is removed is null, or an object of Helm would keep it."""
+    (scene / "cache.yaml").write_text(SERVED)
+    state = ("--state", "nodes.yaml", "--state", "cache.yaml")
+    text = run("explain", "deploy/cache", *state, "--apply-fix", "1").stdout
+    changed = yaml.safe_load(text)
+    assert set(changed["metadata"]) == {"name", "namespace", "annotations"}
+    assert "status" not in changed
+    side = changed["spec"]["template"]["spec"]["affinity"]["podAffinity"]
+    assert side["requiredDuringSchedulingIgnoredDuringExecution"] is None
+    (scene / "fix.yaml").write_text(text)
+    placed = run("place", *state, "-f", "fix.yaml")
+    assert placed.exit_code == 0, placed.output
+    assert "keeps what its manifest lacks" not in placed.stderr
+
+
+def test_a_fix_of_a_node_of_a_server_keeps_what_it_offers(run, scene):
+    served = (scene / "nodes.yaml").read_text().replace("{name: b1,", "{name: b1, uid: 1-2, resourceVersion: '7',")
+    (scene / "nodes.yaml").write_text(served)
+    fixes = json.loads(run("explain", "web-2", "--state", ".", "-o", "json").stdout)["fixes"]
+    number = 1 + next(n for n, fix in enumerate(fixes) if fix["change"].startswith("remove taint"))
+    text = run("explain", "web-2", "--state", ".", "--apply-fix", number).stdout
+    changed = yaml.safe_load(text)
+    assert "uid" not in changed["metadata"]
+    assert changed["status"]["allocatable"]["cpu"] == "4"
+    (scene.parent / "fix.yaml").write_text(text)
+    assert run("place", "--state", ".", "-f", scene.parent / "fix.yaml", "--gate=all").exit_code == 0
+
+
 def test_a_fix_is_applied_to_standard_input(run, scene):
     text = "---\n".join((scene / name).read_text() for name in ("nodes.yaml", "web.yaml"))
     result = run("explain", "pod/web-2", "-f", "-", "--apply-fix", "1", "-o", "json", given=text)
@@ -275,3 +332,15 @@ def test_a_pod_without_a_fix_is_told_so(run, scene):
     )
     result = run("explain", "pod/lost", "-f", ".")
     assert result.stdout.endswith("No change of the pod, of other pods or of nodes was found that makes it fit.\n")
+
+
+def test_csv_has_a_row_for_each_failure_and_custom_columns_one_for_the_answer(run, scene):
+    rows = list(csv.reader(run("explain", "web-2", "-f", ".", "-o", "csv").stdout.splitlines()))
+    assert rows[0] == ["TARGET", "FITS", "SCORE", "RULE", "DETAIL", "TERM", "DOMAIN", "PEERS"]
+    assert [(row[0], row[1], row[3], row[7]) for row in rows[1:]] == [
+        ("a1", "no", "pod-affinity", "shop/web-1"),
+        ("b1", "no", "taint", ""),
+    ]
+    columns = run("explain", "web-2", "-f", ".", "-o", "custom-columns=POD:.workload,FIRST:.fixes[0].change").stdout
+    assert columns.splitlines()[0].split() == ["POD", "FIRST"]
+    assert columns.splitlines()[1].startswith("shop/web-2  ")

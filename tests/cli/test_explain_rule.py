@@ -2,17 +2,17 @@ import json
 
 import pytest
 
-from bayplan.cli import explain_rule
+from bayplan.library import reason_pages
 
 
 def test_pages_are_in_the_order_of_the_rules():
-    ids = [page.id for page in explain_rule.pages()]
+    ids = [page.id for page in reason_pages.all_pages()]
     assert ids.index("unreadable-rule") < ids.index("taint") < ids.index("pod-affinity") < ids.index("cluster-taint")
     assert len(ids) == len(set(ids))
 
 
 def test_a_reason_that_no_rule_gives_names_its_plugin():
-    (page,) = explain_rule.find("scheduling-gates")
+    (page,) = reason_pages.find("scheduling-gates")
     assert (page.rule, page.plugin) == ("placeable", "SchedulingGates")
 
 
@@ -33,12 +33,14 @@ def test_a_reason_that_no_rule_gives_names_its_plugin():
     ("the number of feasible region is less than spreadConstraint.MinGroups", ["too-few-regions"]),
     ("failed to scale up: Clusters available replicas 3 are not enough to schedule.", ["no-capacity"]),
     ("Clusters available replicas are not enough to schedule.", ["no-capacity-in-tiers"]),
+    ("Clusters available replicas 3 are not enough to schedule", ["no-capacity"]),
+    ("evicted, and not scheduled again, because it is suspended", ["evicted"]),
     ("spans 1 cluster, minGroups is 2", ["spread-unmet"]),
     ("assign-replicas", ["no-capacity", "no-capacity-in-tiers", "unsupported-strategy"]),
     ("nothing of the kind", []),
 ])  # fmt: skip
 def test_a_reason_is_found_by_all_its_names(code, ids):
-    assert [page.id for page in explain_rule.find(code)] == ids
+    assert [page.id for page in reason_pages.find(code)] == ids
 
 
 def test_a_page_has_the_meaning_and_what_to_do(run):
@@ -54,7 +56,7 @@ def test_a_page_has_the_meaning_and_what_to_do(run):
 def test_without_a_code_all_reasons_are_listed(run):
     lines = run("explain-rule").stdout.splitlines()
     assert lines[0].split() == ["CODE", "PLUGIN", "TEXT"]
-    assert len(lines) == len(explain_rule.pages()) + 1
+    assert len(lines) == len(reason_pages.all_pages()) + 1
 
 
 def test_the_document_lists_the_pages(run):

@@ -250,3 +250,16 @@ def test_a_term_without_an_indexed_label_key_is_rejected(run, fleet):
     result = run("place", "-f", ".", "--anti-affinity-label-keys", "tier")
     assert result.exit_code == 1
     assert "--anti-affinity-label-keys" in result.stdout
+
+
+def test_a_workload_of_no_namespace_is_named_without_one(run, fleet):
+    policy = POLICY.replace("PropagationPolicy", "ClusterPropagationPolicy").replace(", namespace: web", "")
+    policy = policy.replace("apiVersion: apps/v1, kind: Deployment", "apiVersion: v1, kind: Namespace")
+    served = "resources: [{kind: Deployment, name: deployments}]}, {groupVersion: v1, resources: [{kind: Namespace}]}]"
+    clusters = (fleet / "clusters.yaml").read_text()
+    clusters = clusters.replace("resources: [{kind: Deployment, name: deployments}]}]", served)
+    (fleet / "clusters.yaml").write_text(clusters)
+    (fleet / "policy.yaml").write_text(policy)
+    (fleet / "web.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+    result = run("explain", "namespace/shop", "-f", ".")
+    assert result.stdout.splitlines()[0] == "shop-namespace is placed on idc (group main)."

@@ -50,14 +50,14 @@ def test_a_scaled_deployment_overflows(run, fleet, state):
     result = run("place", *state, *files("more.yaml"))
     assert result.stdout.splitlines() == [
         "NAMESPACE  KIND/NAME       POLICY     AFFINITY  WAS    WILL BE                  MESSAGE",
-        "web        deployment/web  idc-first  main      idc:2  idc:6, cloud:3 (tier 1)  -",
+        "web        deployment/web  idc-first  main      idc:2  idc:2, cloud:7 (tier 1)  -",
     ]
     assert result.stderr.splitlines() == ["note: 1 of 1 placed of the change"]
     assert result.exit_code == 0
     found = json.loads(run("place", *state, *files("more.yaml"), "-o", "json").stdout)
     (item,) = found["items"]
     assert item["previous"] == [{"name": "idc", "replicas": 2}]
-    assert item["clusters"] == [{"name": "idc", "replicas": 6, "tier": 0}, {"name": "cloud", "replicas": 3, "tier": 1}]
+    assert item["clusters"] == [{"name": "idc", "replicas": 2, "tier": 0}, {"name": "cloud", "replicas": 7, "tier": 1}]
 
 
 def test_an_edited_policy_shows_what_it_moves(run, fleet, state):
@@ -130,3 +130,48 @@ def test_options_that_exclude_each_other(run, state, words, message):
     result = run("place", *state, *words)
     assert message in result.stderr
     assert result.exit_code == 2
+
+
+def test_capacity_that_a_plan_uses_is_not_free_for_the_next_one(run, fleet, state):
+    """The clusters of the state do not report yet what the bindings of a plan say: idc is full with these two."""
+    (fleet / "more.yaml").write_text(DEPLOYMENT % ("more", "more", 3))
+
+    def after(*words):
+        items = json.loads(run("place", *state, *words, "-o", "json").stdout)["items"]
+        return {one["name"]: {c["name"]: c["replicas"] for c in one["clusters"]} for one in items}
+
+    assert after(*files("more.yaml")) == {"more": {"cloud": 3}}
+    planned = run("place", *state, *files("more.yaml"), "-o", "bindings").stdout
+    (fleet / "bindings.yaml").write_text(planned)
+    written = {one["metadata"]["name"]: one["metadata"]["annotations"] for one in yaml.safe_load(planned)["items"]}
+    assert {one["bayplan.io/reported-replicas"] for one in written.values()} == {"{}"}
+    (fleet / "six.yaml").write_text(DEPLOYMENT % ("six", "six", 38))
+    assert after(*files("six.yaml")) == {"six": {}}  # 37 are free
+    # What the clusters report is not assumed again.
+    (fleet / "bindings.yaml").write_text(
+        planned.replace("reported-replicas: '{}'", 'reported-replicas: \'{"cloud":3,"idc":2}\'')
+    )
+    assert after(*files("six.yaml")) == {"six": {"idc": 4, "cloud": 34}}
+
+
+def test_what_is_reported_stays_the_same_from_plan_to_plan(run, fleet, state):
+    text = (fleet / "bindings.yaml").read_text().replace("reported-replicas: '{}'", "reported-replicas: '{\"idc\":2}'")
+    (fleet / "bindings.yaml").write_text(text)
+    (fleet / "nine.yaml").write_text(DEPLOYMENT % ("web", "web", 9))
+    for _ in range(2):
+        planned = run("place", *state, *files("nine.yaml"), "-o", "bindings").stdout
+        items = {one["metadata"]["name"]: one for one in yaml.safe_load(planned)["items"]}
+        web = items["web-deployment"]
+        assert web["metadata"]["annotations"]["bayplan.io/reported-replicas"] == '{"idc":2}'
+        assert {one["name"]: one["replicas"] for one in web["spec"]["clusters"]} == {"idc": 6, "cloud": 3}
+        assert "bayplan.io/reported-replicas" not in items["api-deployment"]["metadata"]["annotations"]
+        (fleet / "bindings.yaml").write_text(planned)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"idc": "two"}', '{"idc": -1}'])
+def test_a_malformed_report_is_said(text, run, fleet, state):
+    bindings = (fleet / "bindings.yaml").read_text().replace("'{}'", f"'{text}'", 1)
+    (fleet / "bindings.yaml").write_text(bindings)
+    result = run("place", *state, "--strict")
+    assert "web/api-deployment: metadata.annotations[bayplan.io/reported-replicas]: " in result.stderr
+    assert result.exit_code == 1

@@ -17,6 +17,8 @@ def cluster(name, cpu="100", used="0"):
         ("apps/v1", "Deployment"),
         ("flink.apache.org/v1beta1", "FlinkDeployment"),
         ("batch.volcano.sh/v1alpha1", "Job"),
+        ("ray.io/v1", "RayService"),
+        ("redis.redis.opstreelabs.in/v1beta2", "RedisCluster"),
     ]
     return {
         "apiVersion": "cluster.karmada.io/v1alpha1",
@@ -65,7 +67,7 @@ def binding(
         "spec": {
             "resource": {"apiVersion": version, "kind": kind, "namespace": "default", "name": name},
             "replicas": replicas,
-            "replicaRequirements": {"resourceRequest": {"cpu": "1"}},
+            "replicaRequirements": {"resourceRequest": {"cpu": "1"}} if replicas else None,
             "clusters": [{"name": one, "replicas": count} for one, count in dict(clusters).items()],
             "placement": placement,
         },
@@ -359,3 +361,98 @@ def test_karmadas_own_groups_are_in_the_bindings(placed):
     for one in state[-2:]:
         one["spec"]["workloadAffinityGroups"] = {"antiAffinityGroup": "karmada.io/group=indexer-job"}
     assert placed(state)[0][-1] == {"member2": 3}
+
+
+# Two applications that are together: a pipeline with the consumers of its topic, and a service with its cache.
+NEAR = """
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata:
+  name: co-located
+spec:
+  resourceSelectors:
+  - apiVersion: %s
+    kind: %s
+  - apiVersion: %s
+    kind: %s
+  placement:
+    workloadAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        - labelSelector:
+            matchLabels:
+              stack: %s
+"""
+CONSUMERS = {"kind": "Deployment", "version": "apps/v1"}
+SERVICE = {"kind": "RayService", "version": "ray.io/v1"}
+CACHE = {"kind": "RedisCluster", "version": "redis.redis.opstreelabs.in/v1beta2", "replicas": 0}
+
+
+@pytest.mark.parametrize("running, newcomer, stack", [(CONSUMERS, FLINK, "kafka"), (CACHE, SERVICE, "redis")])
+def test_applications_that_need_each_other_share_a_cluster(running, newcomer, stack, placed):
+    found = policy(NEAR % (running["version"], running["kind"], newcomer["version"], newcomer["kind"], stack))
+    found["spec"]["placement"].update(ONE_CLUSTER)
+    large = cluster("large", "900")  # where the newcomer would go by itself
+
+    def rows(first, second, *words):
+        old = binding("first", found, {"member2": running.get("replicas", 3)}, labels=first, **running)
+        return placed([*TWO, large, found, old, binding("second", found, labels=second, **newcomer)], *words)
+
+    own = {"stack": stack}
+    assert rows(own, own)[0][-1] == {"member2": 3}
+    assert rows({"stack": "other"}, own)[0][-1] == {"large": 3}  # the first of its stack
+    refused, code = rows(None, own)
+    assert refused[-1] == UNKNOWN.format(f"{running['kind']} default/first")
+    assert code == 1
+    # Both leave a lost cluster, and are together again.
+    together, code = rows(own, own, "--lose", "cluster/member2")
+    (where,) = together[-1]
+    assert [set(row) for row in together] == [{where}, {where}]
+    assert (where != "member2", code) == (True, 0)
+
+
+# The alternative that the document on scheduling groups rejects
+
+PROPAGATE_PRIORITY = """
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata:
+ name: foo
+spec:
+ resourceSelectors:
+   - apiVersion: apps/v1
+     kind: Deployment
+     name: foo
+ placement:
+   clusterAffinity:
+     clusterNames:
+       - member1
+       - member2
+     propagatePriority:
+       - weight: 30
+         preference:
+           matchExpressions:
+             - key: topology
+               operator: In
+               values:
+                 - us
+       - weight: 20
+         preference:
+           matchExpressions:
+             - key: topology
+               operator: In
+               values:
+                 - cn
+"""
+
+
+def test_priorities_of_clusters_are_no_field(placed, run, tmp_path):
+    """Both clusters are candidates, as an API server drops the field; who is about to apply it is told."""
+    found = policy(PROPAGATE_PRIORITY)
+    assert placed([*TWO, found, binding("foo", found)]) == ([{"member1": 3, "member2": 3}], 0)
+    written = yaml.safe_load(PROPAGATE_PRIORITY)
+    (tmp_path / "foo.yaml").write_text(yaml.safe_dump(written))
+    for command in (("validate",), ("place", "--state", str(tmp_path / "state.yaml"))):
+        result = run(*command, "-f", str(tmp_path / "foo.yaml"))
+        assert "spec.placement.clusterAffinity.propagatePriority" in result.output
+        assert "unknown field" in result.output
+        assert result.exit_code != 0

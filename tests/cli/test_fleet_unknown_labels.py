@@ -158,6 +158,21 @@ def test_affinity_to_a_workload_whose_labels_are_not_known(placed):
     assert result.messages["pipe-b"] == NOT_KNOWN
 
 
+@pytest.mark.parametrize("placement", [OPTION_1, TOGETHER])
+@pytest.mark.parametrize("clusters", [[], ["member2"]])
+def test_a_copy_that_drains_is_named_as_the_whole(placed, clusters, placement):
+    """Draining copies count in the preset `design`, and may be all that is left of a workload."""
+    draining = [{"fromCluster": "member1", "reason": "TaintUntolerated", "producer": "TaintManager"}]
+    running = binding(
+        "pipe-a", clusters, policy="another", gracefulEvictionTasks=draining, suspension={"scheduling": True}
+    )
+    labels = PROD | {"training": "llm"}
+    result, placed_on = placed([*TWO, policy(placement), running], [pipeline("pipe-b", labels)], "--semantics=design")
+    assert placed_on["pipe-b"] == []
+    assert result.messages["pipe-b"] == NOT_KNOWN
+    assert result.exit_code == 1
+
+
 def test_what_is_not_known_of_other_bindings_is_not_judged(placed):
     """The cluster of the first one is lost. Where it goes is not known, so --strict does not accept the answer."""
     state = [*TWO, policy(TOGETHER), binding("pipe-a", ["member9"])]
@@ -229,6 +244,44 @@ def test_explain_names_the_clusters_in_doubt(run, tmp_path):
     assert result.exit_code == 1
     assert "workload-labels" in run("explain-rule", "labels-unknown").stdout
     assert "workload-labels" in run("explain-rule", NOT_KNOWN).stdout
+
+
+def test_a_running_workload_stays_whatever_its_partners_labels_are(placed):
+    """No rule about peers rejects the cluster that it is on, and no other one is better."""
+    running = binding("pipe-a", ["member1"])
+    result, clusters = placed([*TWO, policy(TOGETHER), running, binding("pipe-c", ["member2"])], ())
+    assert clusters == {"pipe-a": ["member1"], "pipe-c": ["member2"]}
+    assert (set(result.messages.values()), result.exit_code) == ({""}, 0)
+    # With two clusters to take, it depends on its labels and its partner's whether it gets the other one too.
+    both = {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2}]}
+    running = binding("pipe-a", ["member1"], placement=both)
+    result, _ = placed([*TWO, policy(TOGETHER, both), running, binding("pipe-c", ["member2"], policy="none")], ())
+    assert result.messages["pipe-a"].startswith("labels of FlinkDeployment user-namespace/pipe-")
+
+
+def test_without_any_cluster_but_for_peers_the_labels_do_not_matter(placed):
+    tainted = [cluster(name, taints=[{"key": "x", "effect": "NoSchedule"}]) for name in ("member1", "member2")]
+    state = [*tainted, policy(TOGETHER), binding("pipe-a", ["member1"])]
+    result, _ = placed(state, [pipeline("pipe-b", {"training": "llm"})])
+    assert result.messages["pipe-b"].startswith("0/2 clusters are available: ")
+    assert "untolerated taint {x:NoSchedule}" in result.messages["pipe-b"]
+
+
+@pytest.mark.parametrize("newcomer, whose", [
+    (pipeline("pipe-b", {"training": "llm"}), "FlinkDeployment user-namespace/pipe-a"),
+    (binding("pipe-b", []), "FlinkDeployment user-namespace/pipe-a, FlinkDeployment user-namespace/pipe-b"),
+])  # fmt: skip
+def test_explain_says_of_every_cluster_that_a_partner_may_be_there(newcomer, whose, run, tmp_path):
+    tainted = cluster("member3", taints=[{"key": "x", "effect": "NoSchedule"}])
+    objects = [*TWO, tainted, policy(TOGETHER), binding("pipe-a", ["member1"]), newcomer]
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(objects))
+    result = run("explain", "flinkdeployment/pipe-b", "-f", str(tmp_path))
+    assert result.stdout.splitlines()[:4] == [
+        f"labels of {whose} are not known",
+        f"  member1  labels-unknown  labels of {whose} are not known",
+        f"  member2  labels-unknown  labels of {whose} are not known",
+        "  member3  cluster-taint   cluster(s) had untolerated taint {x:NoSchedule}",
+    ]
 
 
 def test_questions_keep_their_contract(run):

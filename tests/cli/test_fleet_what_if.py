@@ -166,11 +166,67 @@ def test_an_untolerated_taint_on_a_running_cluster_is_shown(fleet, after, tmp_pa
     assert "idc-1 has the taint sick:NoExecute, which is not tolerated by 1 binding there" in result.stderr
 
 
-def test_a_suspended_binding_is_evicted_and_not_scheduled_again(fleet, after):
+def test_an_evicted_binding_that_nothing_schedules_again_is_a_no(fleet, after, tmp_path):
     fleet(suspension={"scheduling": True})
     found, result = after("--lose", "cluster/idc-1")
-    assert found is None
-    assert "evicted, but not scheduled again by this scheduler: web/shop-deployment" in result.stderr
+    (item,) = json.loads(result.stdout)["items"]
+    assert (found, item["previous"], item["reason"]) == ({"idc-2": 2}, SPREAD, "Evicted")
+    assert item["message"] == "evicted, and not scheduled again, because it is suspended"
+    assert result.exit_code == 1
+    state = (tmp_path / "state.yaml").read_text()
+    unclaimed = state.replace("labels: {propagationpolicy.karmada.io/permanent-id: p}", "labels: {}")
+    (tmp_path / "state.yaml").write_text(unclaimed.replace("suspension: ", "preserveResourcesOnDeletion: "))
+    _, result = after("--drain", "cluster/idc-1")
+    assert "not scheduled again, because it belongs to no policy" in result.stdout
+    assert after("--drain", "cluster/idc-1", "-n", "other")[1].exit_code == 0
+    assert after()[1].exit_code == 0
+
+
+def test_an_evicted_binding_of_another_scheduler_is_not_judged(fleet, after, tmp_path):
+    fleet(POLICY % (GROUPS, f"{DIVIDED}\n  schedulerName: other"), schedulerName="other")
+    found, result = after("--lose", "cluster/idc-1")
+    assert (found, result.exit_code) == (None, 0)
+    expected = "not judged, because they are evicted and another scheduler places them again: web/shop-deployment"
+    assert expected in result.stderr
+    assert after("--lose", "cluster/idc-1", "--strict")[1].exit_code == 1
+
+
+TIERED = 'bayplan.io/placement: "{supplements: [{clusterNames: [cloud-1]}]}"'
+
+
+@pytest.mark.parametrize(
+    "options, clusters",
+    [
+        ((), None),
+        (("--lose", "cluster/idc-1"), {"idc-2": 6}),
+        (("--lose", "pool=idc"), {"cloud-1": 6}),
+        (("--recover", "cluster/cloud-1"), None),
+    ],
+)
+def test_duplicated_workloads_with_tiers_show_what_they_lose(fleet, after, options, clusters):
+    policy = POLICY % ("clusterAffinity: {clusterNames: [idc-1, idc-2]}", "")
+    fleet(policy.replace("namespace: web}", f"namespace: web, annotations: {{{TIERED}}}}}"),
+          [{"name": "idc-1", "replicas": 6}, {"name": "idc-2", "replicas": 6}],
+          applied='{"clusterAffinity": {"clusterNames": ["idc-1", "idc-2"]}}')  # fmt: skip
+    found, result = after(*options)
+    assert (found, result.exit_code) == (clusters, 0)
+
+
+def test_a_workload_without_replicas_leaves_a_lost_cluster(fleet, after, run):
+    fleet(clusters=[{"name": "idc-1", "replicas": 0}], replicas=0)
+    found, result = after("--lose", "cluster/idc-1")
+    assert (found, result.exit_code) == ({}, 0)
+    result = run("explain", "deployment/shop", "--state", "state.yaml", "--lose", "cluster/idc-1")
+    assert result.stdout.startswith("web/shop-deployment is placed on no cluster, as it has 0 replicas (group own).\n")
+    assert result.exit_code == 0
+
+
+def test_what_waits_without_being_scheduled_is_explained(fleet, run):
+    fleet(clusters=[], suspension={"scheduling": True})
+    result = run("explain", "deployment/shop", "--state", "state.yaml")
+    note = "web/shop-deployment is not scheduled, because it is suspended; explained is what would be otherwise"
+    assert note in result.stderr
+    assert result.stdout.startswith("web/shop-deployment is placed on idc-2:6 (group own).\n")
 
 
 def test_a_replacement_is_explained(fleet, run):
@@ -182,24 +238,25 @@ def test_a_replacement_is_explained(fleet, run):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (("--lose", "cluster/idc-3"), "error: --lose cluster/idc-3: there is no such cluster, did you mean idc-"),
-        (("--lose", "node/n1"), "error: --lose node/n1: expected cluster/NAME or KEY=VALUE in a fleet"),
-        (("--lose", "region=nort"), "error: --lose region=nort: no cluster has region=nort, did you mean north?"),
+        (("--lose", "cluster/idc-3"), "Error: --lose cluster/idc-3: there is no such cluster, did you mean idc-"),
+        (("--lose", "node/n1"), "Error: --lose node/n1: expected cluster/NAME or KEY=VALUE in a fleet"),
+        (("--lose", "region="), "Error: --lose region=: expected cluster/NAME or KEY=VALUE in a fleet"),
+        (("--lose", "=north"), "Error: --lose =north: expected cluster/NAME or KEY=VALUE in a fleet"),
+        (("--lose", "region=nort"), "Error: --lose region=nort: no cluster has region=nort, did you mean north?"),
         (
             ("--lose", "region=north", "--recover", "cluster/idc-2"),
-            "error: --lose and --recover contradict each other: both name cluster idc-2",
+            "Error: lose and recover contradict each other: both name cluster idc-2",
         ),
         (
             ("--taint", "idc-1:x:NoExecute", "--recover", "idc-1"),
-            "error: --taint and --recover contradict each other: both name cluster idc-1",
+            "Error: taint and recover contradict each other: both name cluster idc-1",
         ),
     ],
 )
 def test_bad_what_ifs(fleet, after, options, message):
     found, result = after(*options)
     assert (found, result.exit_code) == (None, 2)
-    (line,) = result.stderr.splitlines()
-    assert line.startswith(message)
+    assert result.stderr.splitlines()[-1].startswith(message)
 
 
 @pytest.mark.parametrize("text", ["idc-1", "idc-1:x", ":x:NoExecute", "idc-1:x:Never", "idc-1::NoExecute"])
@@ -311,3 +368,59 @@ def test_groups_before_the_observed_one_are_named(fleet, run, tmp_path):
     (tmp_path / "state.yaml").write_text(state.replace("AffinityName: own}", "AffinityName: rent}"))
     result = run("explain", "deployment/shop", "--state", "state.yaml")
     assert "  not tried: own; scheduling continues with rent, the group observed last" in result.stdout
+
+
+# A ClusterTaintPolicy of the input
+
+TAINTING = """\
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterTaintPolicy
+metadata: {name: failed}
+spec:
+  targetClusters: %s
+  addOnConditions: [{conditionType: Ready, operator: %s, statusValues: [%s]}]
+  taints: [{key: failed, effect: NoExecute}, {key: failed, effect: NoSchedule}]
+"""
+ONLY_BY_POLICY = "and adds such taints only by a ClusterTaintPolicy"
+
+
+@pytest.mark.parametrize(
+    "targets, operator, statuses, applies",
+    [
+        ("{clusterNames: [idc-1]}", "In", "'False', Unknown", True),
+        ("{fieldSelector: {matchExpressions: [{key: zone, operator: In, values: [a]}]}}", "NotIn", "'True'", True),
+        ("{labelSelector: {matchLabels: {pool: idc}}}", "In", "Unknown", True),
+        ("{clusterNames: [idc-2]}", "In", "Unknown", False),
+        ("{exclude: [idc-1]}", "In", "Unknown", False),
+        (
+            "{fieldSelector: {matchExpressions: [{key: region, operator: NotIn, values: [north]}]}}",
+            "In",
+            "Unknown",
+            False,
+        ),
+        ("{}", "In", "'False'", False),  # the lost cluster is not reachable, so its condition is Unknown
+    ],
+)
+def test_a_lost_cluster_has_the_taints_of_the_policies_for_it(
+    fleet, after, tmp_path, targets, operator, statuses, applies
+):
+    """What tolerates the taint that would be supposed does not tolerate the one of the policy."""
+    placement = {**json.loads(APPLIED), "clusterTolerations": [TOLERATION]}
+    fleet(
+        POLICY % (GROUPS, f"{DIVIDED}\n    clusterTolerations: {json.dumps([TOLERATION])}"),
+        applied=json.dumps(placement),
+    )
+    with (tmp_path / "state.yaml").open("a") as file:
+        file.write(TAINTING % (targets, operator, statuses))
+    found, result = after("--lose", "cluster/idc-1")
+    assert found == ({"idc-2": 6} if applies else None)
+    assert (ONLY_BY_POLICY in result.stderr) != applies
+    assert SUPPOSED in result.stderr
+    assert after("--drain", "cluster/idc-1")[0] == {"idc-2": 6}  # a drained cluster is not lost
+
+
+def test_a_taint_of_ones_own_needs_no_policy(fleet, after):
+    _, result = after("--taint", "cluster/idc-2:sick=yes:NoExecute")
+    assert SUPPOSED in result.stderr
+    assert ONLY_BY_POLICY not in result.stderr

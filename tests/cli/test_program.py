@@ -11,6 +11,7 @@ import sys
 import click
 import pytest
 
+import interrupts
 from bayplan.cli import configuration, main
 
 COMMANDS = dict(configuration.all_commands(main.cli))
@@ -50,11 +51,6 @@ def test_answers_do_not_wait_for_the_next_question(command):
         process.stdin.close()
 
 
-def restore_interrupts():
-    """A process that a shell starts in the background ignores SIGINT, and its children inherit that."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def test_an_interrupt_ends_with_130_and_no_traceback(command):
     with subprocess.Popen(
         [*command["args"], "decide", "pods"],
@@ -62,7 +58,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(command):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=restore_interrupts,  # noqa: PLW1509 (no threads here)
+        preexec_fn=interrupts.restore,  # noqa: PLW1509 (no threads here)
     ) as process:
         process.stdin.write(QUESTION.encode())
         process.stdin.flush()

@@ -382,3 +382,14 @@ def test_every_warning_has_an_id():
 def test_the_page_has_every_id():
     page = (pathlib.Path(__file__).parents[2] / "docs" / "reference" / "validation.md").read_text()
     assert [line for line in findings.MEANINGS if f"| `{line}` | {findings.MEANINGS[line]} |" not in page] == []
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# a placeholder\n", "---\n---\n"])
+def test_an_empty_file_of_a_tree_is_skipped_and_one_that_is_named_is_not(run, scene, text):
+    (scene / "more").mkdir()
+    (scene / "more" / "placeholder.yaml").write_text(text)
+    (scene / "more" / "web.yaml").write_text((scene / "web.yaml").read_text())
+    done = run("validate", "-f", "more", "-R")
+    assert done.exit_code == 0, done.output
+    assert "1 file was skipped: file without apiVersion and kind 1" in done.stdout
+    assert run("validate", "-f", "more/placeholder.yaml", "-R").exit_code == 2

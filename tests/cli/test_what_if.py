@@ -222,8 +222,8 @@ def test_explain_answers_for_the_cluster_as_it_is_then(asked):
         (("--drain", f"{ZONE}=bb"), f"no node has this label, did you mean {ZONE}=b?"),
         (("--cordon", "topology.kubernetes.io/zonee=a"), f"no node has this label, did you mean {ZONE}?"),
         (("--add-node", "like=n9"), "there is no node n9"),
-        (("--lose", "node/n1", "--drain", "node/n1"), "--lose and --drain contradict each other: both name n1"),
-        (("--lose", "node/n1", "--cordon", f"{ZONE}=a"), "--lose and --cordon contradict each other: both name n1"),
+        (("--lose", "node/n1", "--drain", "node/n1"), "lose and drain contradict each other: both name n1"),
+        (("--lose", "node/n1", "--cordon", f"{ZONE}=a"), "lose and cordon contradict each other: both name n1"),
         (("--drain", "node/n1", "--replicas", "3"), "use --cordon or --lose"),
     ],
 )

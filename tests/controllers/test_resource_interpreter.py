@@ -9,7 +9,8 @@ from bayplan.wire import kinds
 
 NEVER_PROPAGATED = {
     "Node", "Cluster", "PropagationPolicy", "ClusterPropagationPolicy", "ResourceBinding", "ClusterResourceBinding",
-    "WorkloadRebalancer", "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration",
+    "WorkloadRebalancer", "ClusterTaintPolicy", "ResourceInterpreterCustomization",
+    "ResourceInterpreterWebhookConfiguration",
 }  # fmt: skip
 INTERPRETED = {"Deployment", "ReplicaSet", "StatefulSet", "Job", "Pod"}
 

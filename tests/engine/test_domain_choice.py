@@ -1,12 +1,14 @@
 """The first pods of a class find their target in the order of their template, without an evaluation of all targets."""
 
+import msgspec
 import pytest
 
 from bayplan import schedule_pod
 from bayplan.engine import domain_choice, ranking
 from bayplan.engine.engine import Engine
+from bayplan.indexing.peer_index import PeerIndex
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.labels import equals
+from bayplan.model.labels import Taint, equals
 from bayplan.model.targets import Target
 from bayplan.model.terms import HOSTNAME, ZONE, AffinityTerms, PodTerm
 from bayplan.model.workloads import Needs, Requests, SpreadConstraint, SpreadRequirements, Workload
@@ -16,6 +18,7 @@ from bayplan.rules import profiles
 N_TARGETS = 100  # more than `MAX_PARTITIONS`, so that host names are not divided by
 REQUESTS = Requests((("cpu", 100),), (("cpu", 100), ("memory", 1)), (("cpu", 100), ("memory", 1)))
 SELF = equals({"app": "web"})
+BUILD = ranking.ClassRanking._build
 
 
 def pod(name, app="web", spread=(), **terms):
@@ -46,6 +49,11 @@ KINDS = {
     "single targets only": {"required": (PodTerm(equals({"app": "db"}), HOSTNAME),)},
     "all but single targets": {"anti_required": (TERM, PodTerm(equals({"app": "db"}), HOSTNAME))},
     "single targets preferred": {"preferred": (PodTerm(equals({"app": "db"}), HOSTNAME, weight=7),)},
+    "single targets only, and others preferred": {
+        "required": (PodTerm(equals({"app": "db"}), HOSTNAME),),
+        "preferred": (PodTerm(equals({"app": "db"}), ZONE, weight=5), PodTerm(SELF, HOSTNAME, weight=7)),
+        "anti_preferred": (TERM,),
+    },
     "zones preferred": {"anti_preferred": (PodTerm(SELF, ZONE, weight=3),), "anti_required": (TERM,)},
     "zones spread": {"spread": (SpreadConstraint(1, ZONE, hard=True, selector=SELF),)},
 }
@@ -83,6 +91,59 @@ def test_a_new_template_evaluates_no_targets_and_builds_no_ranking(engine, monke
         slot, _ = schedule_pod.choose(workload, engine)
         engine.index.add(workload, engine.index.slots.at(slot).name)
     assert engine.evaluations.n_full == n_full
+
+
+PREFERRED = {"preferred": (PodTerm(SELF, ZONE, weight=3),), "anti_preferred": (PodTerm(SELF, HOSTNAME, weight=5),)}
+FITS_NOWHERE = {
+    "no peer": {"required": (PodTerm(equals({"app": "absent"}), ZONE),)},
+    "peers on full targets": {"required": (PodTerm(equals({"app": "full"}), HOSTNAME),)},
+    "peers on rejected targets": {
+        "required": (PodTerm(equals({"app": "full"}), HOSTNAME),),
+        "anti_required": (PodTerm(equals({"app": "full"}), HOSTNAME),),
+    },
+}
+
+
+@pytest.mark.parametrize("kind", FITS_NOWHERE)
+def test_preferred_terms_of_a_pod_that_fits_nowhere_are_not_counted(engine, monkeypatch, kind):
+    terms, index = FITS_NOWHERE[kind], engine.index
+    for number in range(2):
+        index.add(pod(f"full-{number}", app="full"), "n3")
+    if "anti_required" not in terms:
+        large = Requests((("cpu", 3999),), (("cpu", 3999), ("memory", 1)), (("cpu", 3999), ("memory", 1)))
+        index.add(Workload(namespace="default", name="large", labels={}, needs=Needs(requests=large)), "n3")
+    expected = place_pods.place(pod("web", **terms, **PREFERRED), Engine(index, profiles.pod_rules()), ranked=False)
+    counted = []
+    match_reach = PeerIndex.match_reach
+    monkeypatch.setattr(
+        PeerIndex, "match_reach", lambda *given: (counted.append(given[1].term), match_reach(*given))[1]
+    )
+    placement = place_pods.place(pod("web", **terms, **PREFERRED), engine)
+    assert (placement.target, placement.message, placement.reasons) == ("", expected.message, expected.reasons)
+    assert counted
+    assert not [term for term in counted if term.parts[0].selector == SELF]
+
+
+def test_the_first_pod_with_its_requests_builds_no_ranking_where_domains_are_not_enough(engine, monkeypatch):
+    """Nodes with different numbers of soft taints have no score in common by which domains could be compared."""
+    for number in range(3):
+        target = engine.index.slots.at(number)
+        taints = tuple(Taint(f"busy-{one}", "", "PreferNoSchedule") for one in range(number))
+        engine.index.update_target(msgspec.structs.replace(target, taints=taints))
+    built = []
+    monkeypatch.setattr(ranking.ClassRanking, "_build", lambda *given: built.append(given) or BUILD(*given))
+    for i in range(20):
+        amount = (("cpu", 100 + i),)
+        needs = msgspec.structs.replace(pod("any").needs, requests=Requests(amount, amount, amount))
+        workload = Workload(namespace="default", name=f"own-{i}", labels={"app": "web"}, needs=needs)
+        chosen = schedule_pod.choose(workload, engine)
+        assert chosen == schedule_pod.choose(workload, engine, ranked=False)
+        assert len(built) == 0
+    assert schedule_pod.choose(workload, engine) == chosen
+    assert len(built) == 1
+    other = msgspec.structs.replace(needs, affinity=AffinityTerms(anti_preferred=(TERM,)))
+    schedule_pod.choose(Workload(namespace="default", name="other", labels={}, needs=other), engine)
+    assert len(built) == 2
 
 
 def test_terms_that_concern_others_leave_a_state_as_it_is(engine):

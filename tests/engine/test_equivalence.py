@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bayplan.engine import equivalence
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import Binding
+from bayplan.model.groups import GroupMembership, GroupSource
 from bayplan.model.labels import equals
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target
@@ -84,6 +85,7 @@ def twins(workload):
         "gates": (*workload.gates, "other"),
         "scheduler_name": "other",
         "controller": ControllerReference("v1", "ReplicationController", "other"),
+        "group": GroupMembership(GroupSource.ANNOTATION, "other"),  # its rules are among the needs
     }
     if workload.binding is None:  # which has its name
         others["name"] = "other"

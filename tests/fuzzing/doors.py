@@ -93,7 +93,7 @@ _SEVERAL = {"doc": spelling.SEVERAL}
 _CONFIGURED = {"config": spelling.ONE, "doc": spelling.SEVERAL}
 
 DOORS = (
-    Door("place", ("place", "-f", "doc", _output(*_TABLES, "html"), ((), (), ("--explain",), ("--replicas", "max"), ("--replicas", "3"), ("--rollout", "final"), ("--no-preemption",)),
+    Door("place", ("place", "-f", "doc", _output(*_TABLES, "html"), ((), (), ("--explain",), ("--replicas", "max"), ("--replicas", "3"), ("--rollout", "final"), ("--no-preemption",), ("--group-by", "owner")),
                    _SHOWN, _HPA, _DECISIONS, _LOGS),
          _objects(seeds.manifests), _SEVERAL, weight=6),
     Door("place-what-if", ("place", ("-f", "--state", "--state"), "doc", _LOST, _output(*_TABLES, "html"), ((), ("--explain",), ("--strict",), ("--rollout", "final")), _DECISIONS),
@@ -117,7 +117,7 @@ DOORS = (
     Door("violations-state", ("violations", "--state", "doc"), _objects(seeds.broken, seeds.manifests), _SEVERAL),
     Door("audit-state", ("audit", "--state", "doc", ((), ("--lose", "zone")), _FEWER), _objects(seeds.audited), _SEVERAL),
     Door("place-stdin", ("place", "-f", "-", _output("table", "json")), _objects(seeds.manifests, seeds.fleets), _SEVERAL, "doc"),
-    Door("explain", ("explain", ANY_WORKLOAD, "-f", "doc", _output("text", "json", "yaml", "jsonpath={.message}"),
+    Door("explain", ("explain", ANY_WORKLOAD, "-f", "doc", _output("text", "json", "yaml", "csv", "jsonpath={.message}", "custom-columns=TARGET:.target"),
          ((), ("--all-targets",), ("--alone",), ("--no-preemption",), ("--apply-fix", "1")), _HPA, _DECISIONS), _objects(seeds.manifests), _SEVERAL, weight=3),
     Door("explain-what-if", ("explain", ANY_TWO_WORDS, ("-f", "--state", "--state"), "doc", _LOST, _output("text", "json", "yaml")), _objects(seeds.manifests), _SEVERAL, weight=3),
     Door("explain-fleet", ("explain", ANY_TWO_WORDS, ("-f", "--state", "--state"), "doc", ((), *_LOST_CLUSTERS), _output("text", "json")), _objects(seeds.fleets),

@@ -102,6 +102,31 @@ def test_a_file(arguments, text, expected):
     check(arguments, text, expected, code=2 if expected else 0)
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ({}, "expected an object with apiVersion and kind"),
+        ({"apiVersion": "v1", "kind": "Pod"}, "invalid JSON: Number out of range"),
+        ({"apiVersion": "v1", "kind": "Namespace"}, "invalid JSON: Number out of range"),
+        (
+            {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy"},
+            "invalid JSON: Number out of range",
+        ),
+    ],
+)
+def test_a_number_that_no_double_holds_is_a_finding(kind, expected):
+    text = json.dumps({**kind, "metadata": {"name": "a"}, "spec": {"later": 0}}).replace("0}", "1e999}")
+    check("validate -f doc", text, expected, code=1)
+
+
+def test_a_kustomization_with_a_number_that_no_double_holds_names_no_patches(tmp_path):
+    kustomization = '{"apiVersion":"kustomize.config.k8s.io/v1beta1","kind":"Kustomization","patches":[1e999]}'
+    (tmp_path / "kustomization.yaml").write_text(kustomization)
+    outcome = running.run(["validate", "-R", "-f", "."], {}, b"")
+    assert outcome.failure == "", outcome.detail
+    assert "no file is a manifest" in outcome.stdout.decode()
+
+
 def test_a_node_with_room_for_any_number():
     node = {**NODE, "status": {"allocatable": {"pods": "9" * 40}}}
     pod = {
@@ -185,6 +210,15 @@ CHANGES = [
     ("Job", {"status": "text", "spec": {"suspend": True}}, {"spec": {"parallelism": 1}}, ""),
     ("PersistentVolumeClaim", {"status": {"phase": "Bound"}}, {"spec": {"resources": {"requests": {"storage": []}}}}, "storage"),
     ("StatefulSet", {"spec": "text"}, {"spec": {"template": 7}}, "spec.template: expected a mapping"),
+    ("Pod", {"spec": {"containers": [{}]}}, {"spec": {"containers": [None]}}, ""),
+    ("Pod", {"spec": {"containers": [None], "initContainers": [None]}}, {"spec": {"containers": [{"image": "a"}]}}, ""),
+    ("Pod", {"spec": {"tolerations": [None]}}, {"spec": {"tolerations": [None, {"key": "a"}]}}, ""),
+    ("Pod", {"spec": {"schedulingGates": [None]}}, {"spec": {"schedulingGates": [{"name": "a"}]}}, "spec.containers: Required value"),
+    ("Pod", {}, {"spec": {"schedulingGates": [None]}}, ""),
+    ("Job", {"status": {"conditions": [None]}, "spec": {"suspend": True}}, {"spec": {"template": {"spec": {"containers": [None]}}}}, ""),
+    ("Job", {"spec": {"suspend": True, "template": {"spec": {"containers": [None]}}}}, {"spec": {"template": {"spec": {"containers": [{}]}}}}, ""),
+    ("StatefulSet", {"spec": {"volumeClaimTemplates": [None]}}, {"spec": {"volumeClaimTemplates": [{}]}}, ""),
+    ("PersistentVolume", {"spec": {"accessModes": [None]}}, {"spec": {"accessModes": ["ReadWriteOnce"]}}, ""),
 ]  # fmt: skip
 VERSIONS = {"Job": "batch/v1", "StatefulSet": "apps/v1"}
 

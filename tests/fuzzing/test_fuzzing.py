@@ -38,7 +38,7 @@ NO_DOOR = {"completion", "explain-rule", "run", "version", "webhook-certificates
 NOT_ASKED = {
     "--context", "--kubeconfig", "--server", "--token", "--as", "--as-group", "--as-uid", "--insecure-skip-tls-verify", "--request-timeout", "--output-file",
     "--quiet", "--no-color", "--help", "--recursive", "--kustomize", "--all-namespaces", "--exit-zero", "--apply", "--yes", "--at-once", "--per-minute", "--timeout",
-    "--subject",
+    "--subject", "--watch",
 }  # fmt: skip
 # Headings of options that several commands share, and one reader.
 SHARED = {"Scheduling", "Scope", "Input", "Output and messages"}

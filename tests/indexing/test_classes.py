@@ -12,6 +12,7 @@ from bayplan.model.labels import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Selector, r
 from bayplan.model.targets import Target
 from bayplan.model.terms import TARGET, AffinityTerms, PeerTerm, PodTerm, TermPart
 from bayplan.model.workloads import Needs, Workload
+from term_usage import ChosenUsage
 
 KEYS, VALUES, NODES = ("app", "tier", "unique"), ("a", "b", "c"), ("n0", "n1", "n2")
 
@@ -56,10 +57,13 @@ class ChangingPeers:
 
     def term(self):
         """A term, or what counts in its place."""
-        namespaces = self.chance.choice((None, None, (), ("d",), ("d", "e")))
+        chance = self.chance
+        namespaces = chance.choice((None, None, (), ("d",), ("d", "e")))
         term = PeerTerm((TermPart(self.selector(), namespaces, self.selector() if namespaces == () else None),))
-        summands = term_sums.summands(term, lambda mention: self.chance.random() < 0.5)
-        return self.chance.choice((term, *(one for one, _ in summands)))
+        summands = term_sums.summands(
+            term, ChosenUsage(lambda _: chance.random() < 0.5, lambda _: chance.random() < 0.5)
+        )
+        return chance.choice((term, *(one for one, _ in summands)))
 
     def selector(self):
         def drawn_requirement(key):

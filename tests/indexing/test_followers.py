@@ -15,7 +15,7 @@ from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
 from bayplan.model.semantics import DESIGN, UPSTREAM, for_fleets
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from properties.changing import ChangingCluster
 
@@ -90,7 +90,7 @@ def test_tentative_changes_are_never_visible():
 def test_a_change_of_one_cluster_among_a_thousand_refreshes_one_cluster(change, n_corrected):
     leader = fleet(1000)
     follower = Follower(leader)
-    engine = FleetEngine(follower.catch_up(), profiles.fleet_rules())
+    engine = FleetEngine(follower.catch_up(), fleet_profile.fleet_rules())
     schedule_binding.schedule(binding("a", "x"), engine)
     evaluations = engine.evaluations
     applied, full, corrected = follower.n_applied, evaluations.n_full, evaluations.n_corrected
@@ -114,14 +114,14 @@ def test_a_follower_that_is_too_far_behind_copies_the_index():
 def test_readers_explain_while_a_writer_places():
     """The answer of every reader is that of a state between two placements, and no reader hangs."""
     leader = fleet(12)
-    engine = FleetEngine(leader, profiles.fleet_rules())
+    engine = FleetEngine(leader, fleet_profile.fleet_rules())
     pending = [binding(f"w{i}", i % 4) for i in range(40)]
     explained = binding("explained", 1)
     done, failures, seen = threading.Event(), [], []
 
     def read():
         mine = Follower(leader)
-        own_engine = FleetEngine(mine.catch_up(), profiles.fleet_rules())
+        own_engine = FleetEngine(mine.catch_up(), fleet_profile.fleet_rules())
         while not done.is_set():
             index = mine.catch_up()
             assert index is own_engine.index

@@ -29,6 +29,7 @@ from bayplan.model.terms import (
 )
 from bayplan.model.workloads import Needs, Requests, Workload
 from bayplan.rules import profiles
+from term_usage import ChosenUsage
 
 KEYS, VALUES = ("app", "tier"), ("a", "b", "c")
 REQUESTS = Requests((("cpu", 100),), (("cpu", 100), ("memory", 1)), (("cpu", 100), ("memory", 1)))
@@ -100,13 +101,12 @@ def test_a_term_matches_what_its_base_matches_without_what_it_excludes(seed):
 def test_the_summands_of_a_term_match_together_what_it_matches(seed, n_summands):
     chance = random.Random(seed)
     term, common = drawn_term(chance), {}
-
-    def is_common(mention):
-        return common.setdefault(mention, chance.random() < 0.6)
-
+    usage = ChosenUsage(
+        lambda mention: common.setdefault(mention, chance.random() < 0.6), lambda _: chance.random() < 0.5
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(term_sums, "MAX_SUMMANDS", n_summands)
-        summands = term_sums.summands(term, is_common)
+        summands = term_sums.summands(term, usage)
     assert summands[0][1] == 1
     for _ in range(20):
         pod, namespace, namespace_labels = drawn_labels(chance), chance.choice("xyz"), drawn_labels(chance)
@@ -115,30 +115,62 @@ def test_the_summands_of_a_term_match_together_what_it_matches(seed, n_summands)
             return one.matches(*given, terminating=False)
 
         assert sum(sign * matches(one) for one, sign in summands) == matches(term)
-        assert sum(map(matches, term_sums.disjoint(term, is_common))) == matches(term)
+        assert sum(map(matches, term_sums.disjoint(term, usage))) == matches(term)
 
 
 def test_a_term_that_requires_a_value_of_its_own_is_not_divided():
     own, common = requirement("app", IN, ["mine"]), requirement("tier", IN, ["a", "b"])
     others = requirement("team", NOT_IN, ["a", "b"])
-    is_common = lambda mention: mention != ("app", "mine")  # noqa: E731
+    usage = ChosenUsage(lambda mention: mention != ("app", "mine"))
     for requirements, n in (((own, common), 1), ((common,), 2), ((own, others), 2), ((others,), 3)):
         term = PeerTerm((TermPart(selector_of(requirements), None),))
-        assert len(term_sums.summands(term, is_common)) == n
+        assert len(term_sums.summands(term, usage)) == n
 
 
 def test_values_of_its_own_are_divided_off_first_and_not_further():
     """Each app looks for the same five in its own namespace and in a common one: of six terms five are everybody's."""
     values, n_values = requirement("app", IN, [*"abcde"]), 5
-    is_common = lambda mention: mention[1] != "mine"  # noqa: E731
+    usage = ChosenUsage(lambda mention: mention[1] != "mine")
     term = PeerTerm((TermPart(selector_of([values]), ("mine", "common")),))
-    found = term_sums.disjoint(term, is_common)
+    found = term_sums.disjoint(term, usage)
     namespaces = [part.namespaces for one in found for part in one.parts]
     assert namespaces == [("common",)] * n_values + [("mine",)]
     # A pod has one namespace, so what is required in two terms together is found in its own alone.
     conjunction = PeerTerm(tuple(TermPart(selector_of([values]), ("mine", common)) for common in ("one", "other")))
-    (only,) = term_sums.disjoint(conjunction, is_common)
+    (only,) = term_sums.disjoint(conjunction, usage)
     assert required_values(only)[NAMESPACE] == ("mine",)
+
+
+def listing(*values, key="app", namespaces=None):
+    return PeerTerm((TermPart(selector_of([requirement(key, IN, values)]), namespaces),))
+
+
+def test_values_that_many_terms_list_together_stay_together():
+    """Each app looks for the same five in its own namespace and in a common one: both are one term."""
+    table = term_table.TermTable()
+    for number in range(term_table.COMMON + 1):
+        table.use(listing(*"abcde", namespaces=("common", f"of-{number}")))
+    found = term_sums.disjoint(listing(*"abcde", namespaces=("common", "mine")), table)
+    assert found == [listing(*"abcde", namespaces=(name,)) for name in ("common", "mine")]
+    assert term_sums.disjoint(listing(*"abcde", "mine"), table) == [listing("mine"), listing(*"abcde")][::-1]
+    assert term_sums.disjoint(listing(*"abcd"), table) == [listing(value) for value in "abcd"]
+
+
+def test_a_list_stays_together_only_while_its_values_are_in_few_others():
+    """Else a pod with such a value would count in the counters of as many lists."""
+    table, lists = term_table.TermTable(), [("a", f"other-{n}") for n in range(term_table.MAX_LISTS + 1)]
+    entries = []
+    for number in range(term_table.COMMON + 1):
+        entries += [table.use(listing(*values, namespaces=(str(number),)))[0] for values in lists]
+    assert len(term_sums.disjoint(listing(*lists[0]), table)) == 2
+    for entry in entries:
+        if entry.term.parts[0].selector == listing(*lists[-1]).parts[0].selector:
+            table.release(entry)
+    assert len(term_sums.disjoint(listing(*lists[0]), table)) == 1
+    for entry in entries:
+        if entry.uses:
+            table.release(entry)
+    assert not table.listed
 
 
 class ChangingOwners:

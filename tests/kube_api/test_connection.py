@@ -97,7 +97,9 @@ async def test_an_unknown_path_does_not_mean_the_wrong_server(server, kubeconfig
 async def test_version(server, kubeconfig_for):
     server.then(answer({"gitVersion": "v1.36.4"}), answer({"version": "2"}))
     async with connected(kubeconfig_for(server)) as connection:
-        assert await connection.version() == "v1.36.4"
+        assert await connection.version() == await connection.version() == "v1.36.4"
+        assert len(server.requests) == 1
+    async with connected(kubeconfig_for(server)) as connection:
         with pytest.raises(errors.WrongServerError, match="is this a Kubernetes API server"):
             await connection.version()
 

@@ -306,7 +306,7 @@ async def test_errors_are_not_kept_while_it_waits(server, kubeconfig_for, monkey
         error_response(503, "ServiceUnavailable"),
     )
     async with following(server, kubeconfig_for(server), 5) as scene:
-        assert len(scene.trouble) == 3
+        assert len(scene.trouble) == 2  # the third is like the first
     assert held == []
 
 
@@ -316,7 +316,22 @@ async def test_after_the_first_list_lost_rights_are_retried(server, kubeconfig_f
     )
     async with following(server, kubeconfig_for(server), 5) as scene:
         assert scene.handler.log == ["a@1", "synced", "a@2", "synced"]
-        assert len(scene.trouble) == 2
+        assert len(scene.trouble) == 1
+
+
+async def test_a_resource_that_may_be_missing_is_waited_for_and_that_is_told_once(server, kubeconfig_for):
+    server.then(*(error_response(404, "NotFound") for _ in range(5)), page(pod("a", 1)))
+    async with following(server, kubeconfig_for(server), 7, may_be_missing=True) as scene:
+        assert scene.handler.log == ["a@1", "synced"]
+        assert len(scene.trouble) == 1
+        assert "404 NotFound" in scene.trouble[0]
+
+
+async def test_a_trouble_that_comes_back_is_told_again(server, kubeconfig_for):
+    first, second, third, fourth = (error_response(503, "ServiceUnavailable") for _ in range(4))
+    server.then(first, second, page(pod("a", 1)), third, fourth)
+    async with following(server, kubeconfig_for(server), 6) as scene:
+        assert len([text for text in scene.trouble if "503" in text]) == 2
 
 
 async def test_metadata_alone(server, kubeconfig_for):

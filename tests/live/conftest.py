@@ -1,5 +1,6 @@
 """Real servers for the tests that request them. Such tests are marked `live` and run with `-m live` only."""
 
+import contextlib
 import itertools
 import os
 
@@ -11,12 +12,12 @@ from live.credentials import USERS, Credentials
 from live.fleet_user import FleetUser
 from live.karmada import load_karmada_crds
 from live.karmada_control_plane import ControlPlane
-from live.kube_server import KubeServer
+from live.kube_server import KubeServer, Options
 from live.proxy import Proxy
 from live.scripted_server import ScriptedServer
 from live.shipped import Shipped
 
-REAL = frozenset({"kube_server", "new_kube_server", "karmada"})
+REAL = frozenset({"kube_server", "new_kube_server", "released_kube_server", "karmada"})
 OF_KARMADA = frozenset({"karmada"})
 NO_SERVER = "no real API server"
 MISSING = pytest.StashKey[str]()
@@ -69,6 +70,23 @@ def real_servers(pytestconfig):
 def shared_kube_server(real_servers):
     with KubeServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def released_kube_server(real_servers):
+    """A function: an API server of another release, if it was built: `make kube-servers VERSION=1.37` builds it."""
+    with contextlib.ExitStack() as started:
+        servers = {}
+
+        def start(version):
+            if not kube_binaries.is_server_built("kube-apiserver", version):
+                release = kube_binaries.RELEASES[version]
+                pytest.skip(f"left out: kube-apiserver {release} is not built (make kube-servers VERSION={version})")
+            if version not in servers:
+                servers[version] = started.enter_context(KubeServer(Options(version=version)))
+            return servers[version]
+
+        yield start
 
 
 @pytest.fixture

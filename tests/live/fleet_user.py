@@ -93,6 +93,7 @@ class FleetUser:
 
     async def add_cluster(self, name, *, cpu="100", labels=None, taints=(), **spec):
         """Register a cluster that nobody reports about, with a status written by hand."""
+        await wait_for(lambda: self._cluster_is_gone(name), PATIENCE)  # that of an earlier test
         await self.create(
             {
                 "apiVersion": "cluster.karmada.io/v1alpha1",
@@ -151,24 +152,30 @@ class FleetUser:
         try:
             return await wait_for(placed, PATIENCE)
         except AssertionError as failure:
-            failure.add_note(f"{name}: {await self.binding(name, kind)}")
+            failure.add_note(f"{name}: {await self._told(name, kind)}")
             raise
 
-    async def until_refused(self, name, *reasons, kind="deployment"):
-        """Wait until the binding has a condition with one of these reasons; return the message."""
+    async def until_refused(self, name, reason, kind="deployment"):
+        """Wait until the binding has a condition with this reason; return the message."""
 
         async def refused():
             try:
                 found = scheduled(await self.binding(name, kind))
             except ApiError:
                 return None
-            return found if found and found["reason"] in reasons else None
+            return found if found and found["reason"] == reason else None
 
         try:
             return (await wait_for(refused, PATIENCE))["message"]
         except AssertionError as failure:
-            failure.add_note(f"{name}: {await self.binding(name, kind)}")
+            failure.add_note(f"{name}: {await self._told(name, kind)}")
             raise
+
+    async def _told(self, name, kind):
+        try:
+            return await self.binding(name, kind)
+        except ApiError as error:
+            return str(error)
 
     async def replicas_on_members(self, name):
         """The replicas of a Deployment on each member that has it."""
@@ -177,6 +184,14 @@ class FleetUser:
             with contextlib.suppress(ApiError, OSError):
                 found[member] = (await admin.get(DEPLOYMENTS, name, self.namespace))["spec"]["replicas"]
         return found
+
+    async def members_serve(self, version):
+        """Whether every member has told Karmada that it serves the kinds of a version."""
+        for name in self.members:
+            status = (await self.admin.get(CLUSTERS, name)).get("status", {})
+            if not any(one["groupVersion"] == version for one in status.get("apiEnablements", ())):
+                return False
+        return True
 
     async def events_of(self, name):
         """The notes of the Events about an object, by reason."""
@@ -201,7 +216,7 @@ class FleetUser:
         await wait_for(self._bindings_are_gone, PATIENCE)
         for resource, name, _ in self._created:
             if resource == CLUSTERS:
-                await wait_for(lambda name=name: self._cluster_is_gone(name), PATIENCE)
+                await self._cluster_is_gone(name)  # Karmada takes ten seconds for it: whoever needs the name waits
 
     async def _bindings_are_gone(self):
         return not await self.admin.items(BINDINGS, self.namespace)

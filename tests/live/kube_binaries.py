@@ -2,7 +2,7 @@
 Where the real servers come from: KUBEBUILDER_ASSETS, PATH, the build cache, else built once with Go. Starts none of them.
 
 `python -m live.kube_binaries` finds or builds all of them and prints where they are; exit code 3 says that they cannot
-be had here, and why.
+be had here, and why. With a version, `python -m live.kube_binaries 1.37`, it does so for the API server of that release.
 """
 
 import contextlib
@@ -48,8 +48,15 @@ class UnavailableError(Exception):
     """A server is neither installed nor can be built: the only reason to skip a live test."""
 
 
-def find(name):
-    """Return the path of one server, built if necessary; UnavailableError with the reason if that is impossible."""
+def find(name, version=None):
+    """
+    Return the path of one server, built if necessary; UnavailableError with the reason if that is impossible.
+
+    `version` is one of RELEASES; that of the tests if it is None. Servers of another release are always built here.
+    """
+    if _is_other(version) and name != "etcd":
+        packages = {name: PACKAGES[name]}
+        return _built(MODULE, packages, _server_key(name, version), _module_file(version)) / name
     for place in (os.environ.get("KUBEBUILDER_ASSETS"), os.environ.get("PATH", os.defpath)):
         found = place and shutil.which(name, path=place)
         if found and _is_ours(name, found):
@@ -60,6 +67,19 @@ def find(name):
 def built():
     """Return the folder of all servers in the build cache. The first caller builds it, others wait."""
     return _built(MODULE, PACKAGES, _key(MODULE))
+
+
+def is_server_built(name, version):
+    """Whether this server of this release is there without a build of its own: that of the tests always is."""
+    return not _is_other(version) or (cache() / _server_key(name, version)).is_dir()
+
+
+def _server_key(name, version):
+    return f"{_key(MODULE, file=_module_file(version))}-{name}"
+
+
+def _is_other(version):
+    return version is not None and RELEASES[version] != KUBE_VERSION
 
 
 def end_to_end():
@@ -91,8 +111,7 @@ def _own_key(module, name, version):
 
 
 def _module_file(version):
-    is_default = version is None or RELEASES[version] == KUBE_VERSION
-    return "go.mod" if is_default else f"go-{version}.mod"
+    return f"go-{version}.mod" if _is_other(version) else "go.mod"
 
 
 def karmada_crds():
@@ -264,8 +283,11 @@ def _print(line):
     sys.stderr.flush()
 
 
-def main():
+def main(version=None):
     try:
+        if version is not None:
+            _print(f"kube-apiserver is {find('kube-apiserver', version)}")
+            return 0
         for name in PACKAGES:
             _print(f"{name} is {find(name)}")
         for name in KARMADA_PACKAGES:
@@ -277,4 +299,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

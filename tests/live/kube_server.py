@@ -33,13 +33,15 @@ class Options:
     Options of a test server.
 
     New nodes get no `node.kubernetes.io/not-ready` taint by default: there is no node controller to remove it.
-    `high_throughput` is for benchmarks: no fair queuing and no limit of concurrent requests.
+    `high_throughput` is for benchmarks: no fair queuing and no limit of concurrent requests. `version` is that of
+    kube-apiserver, one of kube_binaries.RELEASES.
     """
 
     users: dict[str, User] = dataclasses.field(default_factory=lambda: dict(USERS))
     taint_new_nodes: bool = False
     high_throughput: bool = False
     watch_cache: bool = True
+    version: str | None = None
     flags: tuple[str, ...] = ()  # for kube-apiserver, as on its command line; the last one of a name counts
 
 
@@ -271,7 +273,7 @@ class KubeServer:
             flags += ["--enable-priority-and-fairness=false"]
             flags += ["--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--profiling=false"]
         return Process(
-            [kube_binaries.find("kube-apiserver"), *flags, *options.flags],
+            [kube_binaries.find("kube-apiserver", options.version), *flags, *options.flags],
             log=self.folder / "kube-apiserver.log",
             ready=lambda: answers(f"{self.url}/readyz", ca_file=self.ca_file, token=self.token()),
         )

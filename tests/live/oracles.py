@@ -33,11 +33,12 @@ def is_built(kind, version=None):
     return kube_binaries.is_built(*PROGRAMS[kind], None if kind == "fleet" else version)
 
 
-def answers(kind, questions, version=None):
-    """Return one answer for each question, in their order."""
+def answers(kind, questions, version=None, *, attempts=2):
+    """Return one answer for each question, in their order; a preemption is attempted more than once, as it is random."""
     lines = "".join(json.dumps(question) + "\n" for question in questions)
     found = program(kind, version)
-    done = subprocess.run([found, kind], input=lines, capture_output=True, text=True, check=False)
+    options = [] if kind == "fleet" else ["-attempts", str(attempts)]
+    done = subprocess.run([found, *options, kind], input=lines, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{found.name} {kind} failed:\n{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines()]

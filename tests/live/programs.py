@@ -5,6 +5,8 @@ import contextlib
 import os
 import sys
 
+import interrupts
+
 
 class Program:
     """`bayplan` as a process; `said` grows with its standard error."""
@@ -33,6 +35,7 @@ async def started(command, server, *words, user="admin", stdin=asyncio.subproces
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        preexec_fn=interrupts.restore,
     )
     program = Program(child)
     try:

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 
+import aiohttp
 import pytest
 
 from live import bayplan_running, fleets
@@ -64,7 +65,7 @@ async def create_pairs(admin, *, pause=0.03):
                     if error.status == 409:
                         break
                     await asyncio.sleep(0.2)
-                except OSError:
+                except (OSError, aiohttp.ClientError):
                     await asyncio.sleep(0.2)
                 else:
                     break

@@ -173,7 +173,7 @@ async def test_a_workload_waits_for_the_peer_that_blocks_it_and_no_other(karmada
         assert waiting.attempts == attempts + 1
 
     assert "cluster already has workload with the same anti-affinity group" in message
-    assert f"Blocked by {fleet.namespace}/one-deployment." in events[0]
+    assert f"Blocked by {fleet.namespace}/one-deployment in alone." in events[0]
 
 
 async def test_a_workload_is_tried_again_when_there_is_capacity(karmada, fleet):

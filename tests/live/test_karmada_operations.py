@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from bayplan.cli import main
 from live import bayplan_running
 from live.admin import ApiError, wait_for
-from live.fleet_user import DUPLICATED, DYNAMIC, PATIENCE, scheduled
+from live.fleet_user import DUPLICATED, DYNAMIC, PATIENCE, POLICIES, is_observed, scheduled, shares_of
 from live.karmada_control_plane import BINDINGS, CLUSTERS
 from live.shipped import DEPLOY
 
@@ -16,13 +16,7 @@ MEMBERS = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}}
 
 
 async def test_the_shipped_rights_are_enough_and_the_api_is_discovered(karmada, fleet):
-    for file in ("namespace", "service-account", "rbac"):
-        for manifest in yaml.safe_load_all((DEPLOY / "fleet" / f"{file}.yaml").read_text()):
-            if manifest["kind"] in ("ServiceAccount", "Role", "RoleBinding"):
-                manifest["metadata"]["namespace"] = "bayplan-system"
-            await fleet.create(manifest)
-    token = await fleet.admin.service_account_token("bayplan-system", "bayplan-fleet")
-    kubeconfig = karmada.server.kubeconfig(entry={"token": token})
+    kubeconfig = await shipped(karmada, fleet)
     arguments = ("--leader-elect-resource-namespace", "bayplan-system")
     running = bayplan_running.process(karmada.server, *arguments, kubeconfig=kubeconfig, discovers=True)
     await fleet.deploy("web", 2)
@@ -107,7 +101,10 @@ async def test_bindings_are_scheduled_while_the_aggregated_server_is_down(karmad
 
 
 async def _is_observed(fleet, name):
-    found = await fleet.binding(name)
+    try:
+        found = await fleet.binding(name)
+    except ApiError:  # not created yet
+        return False
     return bool(scheduled(found)) and found["spec"].get("clusters")
 
 
@@ -135,3 +132,116 @@ async def _changes_label(fleet, name):
 def _label_of(running, name):
     slots = running.state.index.slots
     return slots.at(slots.by_name[name]).labels.get("seen")
+
+
+async def shipped(karmada, fleet):
+    """A kubeconfig of the ServiceAccount of deploy/fleet, with its rights and no others."""
+    for file in ("namespace", "service-account", "rbac"):
+        for manifest in yaml.safe_load_all((DEPLOY / "fleet" / f"{file}.yaml").read_text()):
+            if manifest["kind"] in ("ServiceAccount", "Role", "RoleBinding"):
+                manifest["metadata"]["namespace"] = "bayplan-system"
+            await fleet.create(manifest)
+    token = await fleet.admin.service_account_token("bayplan-system", "bayplan-fleet")
+    return karmada.server.kubeconfig(entry={"token": token})
+
+
+async def test_a_policy_changes_hands_and_back(karmada, fleet):
+    """`schedulerName` of a policy is immutable, so it is deleted and created again; the workload stays meanwhile."""
+    karmada.start_karmada_scheduler()
+    placement = {**MEMBERS, "replicaScheduling": DYNAMIC}
+    async with bayplan_running.fleet_in_process(karmada.server):
+        await fleet.deploy("web", 2)
+        await fleet.propagate("web", placement=placement, scheduler="default-scheduler", policy="hand-2")
+        await fleet.until_placed("web", {"member1": 1, "member2": 1})
+        for scheduler, replicas in (("bayplan", 4), ("default-scheduler", 6), ("bayplan", 8)):
+            await fleet.admin.delete(POLICIES, f"hand-{replicas - 2}", fleet.namespace)
+            await fleet.propagate("web", placement=placement, scheduler=scheduler, policy=f"hand-{replicas}")
+            await wait_for(lambda wanted=scheduler: _belongs_to(fleet, "web", wanted), PATIENCE)
+            assert sum((await fleet.shares("web")).values()) >= replicas - 2, "nothing is lost on the way"
+            await fleet.scale("web", replicas)
+            await fleet.until_placed("web", {"member1": replicas // 2, "member2": replicas // 2})
+        await wait_for(lambda: _is_on_members(fleet, "web", {"member1": 4, "member2": 4}), PATIENCE)
+
+
+async def test_bindings_of_a_policy_that_is_edited_again_and_again_end_where_their_placement_says(karmada, fleet):
+    """Which edit is the last one that Karmada copies to a binding is up to its detector."""
+    async with bayplan_running.fleet_in_process(karmada.server) as running:
+        names = [f"web-{number}" for number in range(6)]
+        for name in names:
+            await fleet.deploy(name, 2)
+        placement = {"clusterAffinity": {"clusterNames": ["member1"]}, "replicaScheduling": DUPLICATED}
+        await fleet.propagate(*names, placement=placement, policy="edited")
+        for number in range(15):
+            member = f"member{1 + number % 2}"
+            change = {"spec": {"placement": {"clusterAffinity": {"clusterNames": [member]}}}}
+            await fleet.admin.patch(POLICIES, "edited", change, fleet.namespace)
+        await wait_for(lambda: _follow_their_placement(running, fleet, names), PATIENCE)
+
+
+async def test_templates_that_are_deleted_and_created_again_under_the_same_name_are_placed(karmada, fleet):
+    async with bayplan_running.fleet_in_process(karmada.server) as running:
+        await fleet.propagate("web", placement={**MEMBERS, "replicaScheduling": DUPLICATED})
+        for replicas in (1, 2, 3):
+            await fleet.deploy("web", replicas)
+            if replicas != 2:  # the second is deleted while it may be being scheduled
+                await fleet.until_placed("web", {"member1": replicas, "member2": replicas})
+            if replicas < 3:
+                await fleet.admin.delete("apps/v1/deployments", "web", fleet.namespace, grace=None)
+        found = await fleet.until_placed("web", {"member1": 3, "member2": 3})
+        await wait_for(lambda: _counts(running, fleet, ["web"], {"member1": 3, "member2": 3}), PATIENCE)
+        known = running.state.bindings[f"{fleet.namespace}/web-deployment"]
+        assert known.metadata.uid == found["metadata"]["uid"]
+
+
+async def test_a_replica_takes_over_from_a_suspended_leader_with_the_shipped_rights(karmada, fleet):
+    kubeconfig = await shipped(karmada, fleet)
+    election = (
+        "--leader-elect-resource-namespace=bayplan-system",
+        "--leader-elect-lease-duration=4s",
+        "--leader-elect-renew-deadline=3s",
+        "--leader-elect-retry-period=1s",
+    )
+    replicas = [bayplan_running.process(karmada.server, "--fleet", *election, kubeconfig=kubeconfig) for _ in range(2)]
+    karmada.schedulers.extend(replicas)
+    leader = await wait_for(lambda: _leading(replicas), PATIENCE)
+    await fleet.deploy("web", 2)
+    await fleet.propagate("web", placement={**MEMBERS, "replicaScheduling": DUPLICATED})
+    await fleet.until_placed("web", {"member1": 2, "member2": 2})
+    leader.suspend()
+    await fleet.scale("web", 3)
+    found = await fleet.until_placed("web", {"member1": 3, "member2": 3})
+    leader.resume()
+    await wait_for(lambda: not leader.running, PATIENCE)
+    assert (await fleet.binding("web"))["metadata"]["generation"] == found["metadata"]["generation"]
+    assert not any("no rights" in one.log.read_text() for one in replicas)
+
+
+async def _leading(replicas):
+    """The replica that schedules, by its log; None while none does."""
+    return next((one for one in replicas if " scheduling schedulers=" in one.log.read_text()), None)
+
+
+async def _follow_their_placement(running, fleet, names):
+    """Whether bindings, and the index of a scheduler in this process, have the one cluster of the placement."""
+    for name in names:
+        found = await fleet.binding(name)
+        (member,) = found["spec"]["placement"]["clusterAffinity"]["clusterNames"]
+        is_there = shares_of(found) == {member: 2} and is_observed(found)
+        if not is_there or not await _counts(running, fleet, [name], {member: 2}):
+            return False
+    return True
+
+
+async def _belongs_to(fleet, name, scheduler):
+    return (await fleet.binding(name))["spec"].get("schedulerName") == scheduler
+
+
+async def _is_on_members(fleet, name, expected):
+    return await fleet.replicas_on_members(name) == expected
+
+
+async def _counts(running, fleet, names, expected):
+    """Whether the index of a scheduler in this process has the workloads where they are."""
+    records = running.state.index.records
+    found = [records.get(f"{fleet.namespace}/{name}-deployment") for name in names]
+    return all(record is not None and dict(record.shares) == expected for record in found)

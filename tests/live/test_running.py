@@ -82,7 +82,7 @@ async def test_an_unschedulable_pod_gets_an_event_and_is_scheduled_when_there_is
             "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules. preemption: 0/1 nodes"
         )
         (event,) = await events_of(admin, namespace, "FailedScheduling")
-        assert event["note"].endswith(f"Blocked by {namespace}/web-0.")
+        assert event["note"].endswith(f"Blocked by {namespace}/web-0 on node-0.")
         await admin.create_nodes(1, prefix="new-")
         await wait_for(lambda: admin.node_of("web-1", namespace))
         assert await admin.node_of("web-1", namespace) == "new-0"

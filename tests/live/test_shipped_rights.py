@@ -5,8 +5,8 @@ import asyncio
 import pytest
 import yaml
 
-from bayplan.cli.audit_live import AuditFetcher, audited_resources
 from bayplan.kube_api import connect
+from bayplan.watching.audit_fetching import AuditFetcher, audited_resources
 from live.admin import wait_for
 from live.bayplan_running import process
 from live.breaking import Cluster, apart

@@ -5,9 +5,11 @@ import itertools
 
 import pytest
 
+from bayplan.model.kubernetes_versions import KubernetesVersion
 from bayplan.validating import admission
-from live.admin import ApiError
-from validating import controller_rejections, mutations, rejections, runtime_rejections
+from live import kube_binaries
+from live.admin import Admin, ApiError
+from validating import controller_rejections, mutations, rejections, released, runtime_rejections
 
 REJECTED = [obj for obj, _ in (*rejections.REJECTED, *controller_rejections.REJECTED, *runtime_rejections.REJECTED)]
 REJECTED += controller_rejections.REJECTED_AT_LENGTH
@@ -37,6 +39,20 @@ async def test_the_api_server_gives_the_same_causes_for_random_objects(admin):
     answers = await asyncio.gather(*(causes_of(admin, obj) for obj in asked))
     for obj, answer in zip(asked, answers, strict=True):
         assert answer == our_causes_of(obj), obj
+
+
+@pytest.mark.parametrize("release", kube_binaries.RELEASES)
+async def test_each_release_gives_the_same_causes(release, released_kube_server, request):
+    """The objects above, those whose causes differ, and random ones, on the API server of every release."""
+    is_shared = kube_binaries.RELEASES[release] == kube_binaries.KUBE_VERSION
+    server = request.getfixturevalue("shared_kube_server") if is_shared else released_kube_server(release)
+    asked = [*REJECTED, *ADMITTED, *(obj for obj, *_ in released.DIFFERENT), *released.SAME]
+    asked += mutations.mutated(seed=37, count=400)
+    async with Admin.of(server) as admin:
+        answers = await asyncio.gather(*(causes_of(admin, obj) for obj in asked))
+    for obj, answer in zip(asked, answers, strict=True):
+        found = admission.validate_all(obj, KubernetesVersion(release))
+        assert answer == {(cause.reason, cause.field, cause.message) for cause in found}, obj
 
 
 NUMBERS = (

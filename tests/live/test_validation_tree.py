@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from bayplan.cli import main
 from bayplan.wire import kinds
+from live import kube_binaries
 
 WEB = """\
 apiVersion: apps/v1
@@ -278,11 +279,25 @@ def is_rejected(server, obj):
         return True
 
 
+@pytest.fixture(scope="session", params=kube_binaries.RELEASES)
+def release(request):
+    return request.param
+
+
+@pytest.fixture
+def server(request, release):
+    """An API server of the release; nothing is stored in it."""
+    if kube_binaries.RELEASES[release] == kube_binaries.KUBE_VERSION:
+        return request.getfixturevalue("kube_server")
+    return request.getfixturevalue("released_kube_server")(release)
+
+
+@pytest.mark.live
 @pytest.mark.parametrize("number", range(len(EDITS)))
-def test_validate_rejects_what_the_api_server_rejects(number, kube_server, tmp_path):
+def test_validate_rejects_what_the_api_server_rejects(number, server, release, tmp_path):
     text, old, new = EDITS[number]
     assert old in text
     edited = text.replace(old, new, 1) if old else text
     (tmp_path / "manifest.yaml").write_text(edited)
-    result = CliRunner().invoke(main.cli, ["validate", "-f", str(tmp_path)])
-    assert result.exit_code == is_rejected(kube_server, yaml.safe_load(edited)), result.output
+    result = CliRunner().invoke(main.cli, ["validate", "-f", str(tmp_path), "--kubernetes-version", release])
+    assert result.exit_code == is_rejected(server, yaml.safe_load(edited)), result.output

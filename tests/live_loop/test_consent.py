@@ -95,7 +95,9 @@ async def test_victims_are_told_the_owner_of_the_rule_only_if_configured(show_al
     assert any("a pod of another namespace was evicted" in note for note in notes) is not show_all
 
 
-@pytest.mark.parametrize("show_all, shown", [(False, "a pod of another namespace"), (True, "bank/vault")])
+@pytest.mark.parametrize(
+    "show_all, shown", [(False, "a pod of another namespace (1 node)"), (True, "bank/vault on one")]
+)
 async def test_an_unschedulable_pod_names_blockers_of_other_namespaces_only_if_configured(show_all, shown):
     cluster = Simulation(names_other_namespaces=show_all)
     for name in ("one", "two"):
@@ -110,5 +112,5 @@ async def test_an_unschedulable_pod_names_blockers_of_other_namespaces_only_if_c
     await cluster.settle()
     (note,) = cluster.notes("new", "FailedScheduling")
     assert note.startswith("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: ")
-    assert sorted(note.partition("Blocked by ")[2].rstrip(".").split(", ")) == sorted(["web/own", shown])
+    assert sorted(note.partition("Blocked by ")[2].rstrip(".").split(", ")) == sorted(["web/own on two", shown])
     assert "bank" not in cluster.condition("new")["message"], "it has kube-scheduler's text alone"

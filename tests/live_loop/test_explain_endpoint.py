@@ -3,21 +3,26 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
 from bayplan.explaining.peer_names import PeerNames
 from bayplan.live import explain_endpoint
 from bayplan.live.cluster_writer import RejectedError
-from bayplan.live.explain_endpoint import ExplainEndpoint
+from bayplan.live.explain_endpoint import BindingExplainEndpoint, PodExplainEndpoint
 from bayplan.mapping import pods
-from bayplan.rules import profiles
+from bayplan.placing import fleet_fixes
+from bayplan.rules import fleet_profile, profiles
 from bayplan.wire.controllers import Service
 from bayplan.wire.pods import Pod
 from bayplan.writing import explanations
+from live import fleets
+from live_loop.fleet_simulated import FleetSimulation
 from live_loop.simulated import Simulation, apart, convert
 
 
@@ -40,7 +45,7 @@ def endpoint_of(cluster, *, show_all=True):
         return pods.workload_of(convert(written, Pod)) if written is not None else None
 
     state = cluster.state
-    return ExplainEndpoint(
+    return PodExplainEndpoint(
         state.index,
         {"bayplan": rules},
         find_pod,
@@ -195,3 +200,92 @@ async def test_the_copy_is_released_when_idle_and_after_an_error(cluster, monkey
         monkeypatch.setattr(explain_endpoint.explanation, "explain", lambda *_: 1 / 0)
         assert (await asked(client, "web/a"))[0] == 500
         assert not endpoint.holds_copy
+
+
+# Bindings
+
+
+@pytest.fixture
+def fleet():
+    simulation = FleetSimulation()
+    simulation.cluster("one", cpu="2")
+    for name in ("shop", "bank"):
+        simulation.state.index.set_namespace(name, {})
+    return simulation
+
+
+def fleet_client(fleet, *, show_all=False):
+    state = fleet.state
+    known = state.index.peer_index.namespaces
+    names = PeerNames(show_all, "workload")
+    return client_of(
+        BindingExplainEndpoint(state.index, state.workloads.get, lambda key: key.partition("/")[0] in known, names)
+    )
+
+
+async def explained(client, binding):
+    response = await client.get("/explain", params={"binding": binding})
+    text = await response.text()
+    return json.loads(text) if response.status == 200 else (response.status, text)
+
+
+APART = {"clusterAffinity": {}, "workloadAffinity": {"antiAffinity": {"groupByLabelKey": "set"}}}
+DIVIDED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
+
+
+async def test_a_binding_is_explained_as_by_the_command(fleet):
+    for name in ("first", "second"):
+        fleet.bind(name, APART, workloadAffinityGroups={"antiAffinityGroup": "set=a"})
+        await fleet.settle()
+    async with fleet_client(fleet) as client:
+        refused, placed = [await explained(client, f"shop/{name}-deployment") for name in ("second", "first")]
+    assert (placed["current"], placed["target"]) == ("one:2", "one:2")
+    assert refused["message"] == fleet.condition("second")["message"]
+    assert refused["verdicts"]["one"]["failures"][0]["peers"] == ["shop/first-deployment"]
+    workload = fleet.state.workloads["shop/second-deployment"]
+    engine = FleetEngine(fleet.state.index, fleet_profile.fleet_rules())
+    same = explanation.explain_binding(workload, engine)
+    same = msgspec.structs.replace(same, fixes=fleet_fixes.find(workload, engine))
+    assert refused == json.loads(json.dumps(explanations.document(same)))
+    assert refused["fixes"]
+
+
+async def test_a_fix_of_a_binding_is_searched_for_without_changing_the_fleet(fleet):
+    fleet.bind("web", {"clusterAffinity": {}, "replicaScheduling": DIVIDED}, replicas=5)
+    await fleet.settle()
+    async with fleet_client(fleet) as client:
+        before = await explained(client, "shop/web-deployment")
+        fleet.cluster("one", cpu="9")
+        after = await explained(client, "shop/web-deployment")
+    assert (before["target"], after["target"]) == ("", "one:5")
+    assert fleet.counted("web") == {}
+
+
+@pytest.mark.parametrize("show_all", [False, True])
+async def test_workloads_of_other_namespaces_are_named_to_the_owners_of_a_binding_only_if_configured(fleet, show_all):
+    term = {"labelSelector": {"matchLabels": {"app": "flink"}}, "namespaceSelector": {}}
+    text = json.dumps({"workloadAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+    fleet.server.put(fleets.binding("vault", "bank", {"one": 1}, {"clusterAffinity": {}}))
+    fleet.report()
+    fleet.template("web", {"app": "web"})
+    fleet.bind("web", {"clusterAffinity": {}}, annotations={"bayplan.io/placement": text})
+    async with fleet_client(fleet, show_all=show_all) as client:
+        found = json.dumps(await explained(client, "shop/web-deployment"))
+        labels = json.dumps({"app": "flink"})
+        theirs = fleets.binding("vault", "bank", {"one": 1}, {"clusterAffinity": {}}, annotations={"bayplan.io/workload-labels": labels})  # fmt: skip
+        fleet.server.put(theirs)
+        fleet.report()
+        later = json.dumps(await explained(client, "shop/web-deployment"))
+    assert "are not known" in found
+    for one in (found, later):
+        assert ("vault" in one) is show_all
+
+
+async def test_a_binding_that_cannot_be_read_is_explained_too_and_one_that_is_not_there_is_not_found(fleet):
+    fleet.bind("web", {"clusterAffinity": {}}, annotations={"bayplan.io/placement": "{"})
+    async with fleet_client(fleet) as client:
+        found = await explained(client, "shop/web-deployment")
+        assert await explained(client, "viewer") == (404, "there is no binding viewer\n")
+        for asked in ("", "/", "shop/", "/web"):
+            assert await explained(client, asked) == (400, "expected /explain?binding=NAMESPACE/NAME\n")
+    assert "bayplan.io/placement" in found["message"]

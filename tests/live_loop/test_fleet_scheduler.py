@@ -163,7 +163,7 @@ async def test_the_event_names_the_peer_and_not_one_of_another_namespace(fleet):
     fleet.bind("second", APART, **apart("a"))
     await fleet.settle()
     (note,) = {note for name, reason, note in fleet.server.events if reason == "ScheduleBindingFailed"}
-    assert note.endswith("Blocked by shop/first-deployment.")
+    assert note.endswith("Blocked by shop/first-deployment in one.")
     assert "Blocked by" not in fleet.condition("second")["message"]
 
 
@@ -180,6 +180,49 @@ async def test_capacity_wakes_and_a_cluster_that_does_not_help_does_not(fleet):
     fleet.cluster("one", cpu="4")
     await fleet.settle()
     assert fleet.shares("web") == {"one": 4}
+
+
+async def test_the_reason_is_another_one_when_the_peer_goes_and_there_is_no_capacity(fleet):
+    scarce = {**AGGREGATED, "workloadAffinity": APART["workloadAffinity"]}
+    fleet.cluster("one", cpu="2")
+    fleet.bind("first", scarce, **apart("a"))
+    await fleet.settle()
+    fleet.bind("second", scarce, replicas=4, **apart("a"))
+    await fleet.settle()
+    assert fleet.condition("second")["reason"] == "NoClusterFit"
+    fleet.now = 20
+    fleet.delete("first")
+    await fleet.settle()
+    assert fleet.condition("second")["reason"] == "Unschedulable"
+    (pending,) = fleet.state.queue.pods.values()
+    attempts = pending.attempts
+    for fleet.now in (40, 341, 642):
+        await fleet.settle()
+    assert pending.attempts == attempts, "what is true is not written again"
+
+
+async def test_another_reason_is_told_at_once_and_other_words_after_five_minutes(fleet):
+    fleet.cluster("one", cpu="1")
+    fleet.bind("web", AGGREGATED, replicas=4)
+    await fleet.settle()
+    first = fleet.condition("web")["message"]
+    fleet.now = 20
+    fleet.cluster("one", cpu="2")
+    await fleet.settle()
+    assert fleet.condition("web")["message"] == first, "clusters report other numbers all the time"
+    fleet.cluster("one", cpu="2", generation=2, taints=[{"key": "closed", "value": "yes", "effect": "NoSchedule"}])
+    await fleet.settle()
+    assert fleet.condition("web")["reason"] == "NoClusterFit"
+    fleet.now = 40
+    fleet.cluster("one", cpu="3", generation=3)
+    await fleet.settle()
+    assert "Clusters available replicas 3" in fleet.condition("web")["message"]
+    fleet.cluster("one", cpu="2", generation=3)
+    await fleet.settle()
+    fleet.now = 400
+    await fleet.settle()
+    assert "Clusters available replicas 2" in fleet.condition("web")["message"]
+    assert b"bayplan_missed_requeues_total 0.0" in fleet.parts.metrics.text()
 
 
 async def test_a_suspended_binding_and_one_of_another_scheduler_only_count(fleet):
@@ -311,3 +354,44 @@ async def test_a_dry_run_writes_nothing_and_counts_what_it_would_write():
     fleet.report()
     await fleet.settle()
     assert fleet.counted("web") == {"one": 3}
+
+
+def groups(n):
+    return {"clusterAffinities": [{"affinityName": f"g{i}", "clusterNames": [f"no-{i}"]} for i in range(n)]}
+
+
+async def test_a_placement_beyond_the_limit_is_refused_and_others_are_scheduled():
+    fleet = FleetSimulation(max_binding_constraints=50)
+    fleet.cluster("one")
+    fleet.bind("large", groups(6))
+    fleet.bind("within", {"clusterAffinities": [*groups(4)["clusterAffinities"], {"affinityName": "last"}]})
+    await fleet.settle()
+    assert fleet.shares("within") == {"one": 2}
+    assert fleet.shares("large") == {}
+    text = "the placement has 60 scheduling constraints, more than the 50 that this scheduler accepts (--max-binding-constraints)"  # fmt: skip
+    assert (fleet.condition("large")["reason"], fleet.condition("large")["message"]) == ("SchedulerError", text)
+    assert ("large", "ScheduleBindingFailed", text) in fleet.server.events
+
+
+async def test_a_placement_that_grows_beyond_the_limit_stays_where_it_is():
+    fleet = FleetSimulation(max_binding_constraints=50)
+    fleet.cluster("one")
+    fleet.template("web", {"app": "web"})
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {"matchLabels": {"app": "db"}}}]}
+    apart_from_db = {"bayplan.io/placement": json.dumps({"workloadAntiAffinity": terms})}
+    fleet.bind("web", EVERYWHERE, annotations=apart_from_db)
+    await fleet.settle()
+    fleet.bind("web", groups(6), {"one": 2}, annotations=apart_from_db)
+    fleet.template("db", {"app": "db"})
+    fleet.bind("db", EVERYWHERE)
+    await fleet.settle()
+    assert (fleet.shares("web"), fleet.counted("web")) == ({"one": 2}, {"one": 2})
+    assert fleet.shares("db") == {}  # the rule of web holds while it runs
+
+
+async def test_without_a_limit_every_placement_is_read():
+    fleet = FleetSimulation(max_binding_constraints=0)
+    fleet.cluster("one")
+    fleet.bind("large", {"clusterAffinities": [*groups(200)["clusterAffinities"], {"affinityName": "last"}]})
+    await fleet.settle()
+    assert fleet.shares("large") == {"one": 2}

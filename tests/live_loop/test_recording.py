@@ -236,3 +236,22 @@ async def test_a_pod_that_takes_the_node_reserved_for_it_does_so_again(tmp_path)
     assert done.exit_code == 0, done.output
     assert [row["again"] for row in json.loads(done.stdout)["decisions"]] == ["", "one"]
     assert "one  fits" in replay(path, "--explain", 2).stdout, "it need not fit beside itself"
+
+
+async def test_decisions_after_a_state_that_was_written_again_are_repeated_over_it(tmp_path):
+    """The journal had more changes than it keeps: the recorder writes the whole state once more."""
+    cluster = Simulation()
+    cluster.add_node("node-0", zone="a")
+    stop = begin_recording(cluster)
+    cluster.add_pod("first", cpu="1")
+    await cluster.settle(5)
+    lines = stop().splitlines(keepends=True)
+    (target,) = (line for line in lines if line.startswith(b'{"target"'))
+    (decision,) = (line for line in lines if line.startswith(b'{"decision"'))
+    cordoned = target.replace(b'"unschedulable":false', b'"unschedulable":true')
+    again = [b'{"again":true}\n', cordoned, decision.replace(b'"node":"node-0"', b'"node":""')]
+    path = tmp_path / "decisions.jsonl"
+    path.write_bytes(b"".join([*lines, *again]))
+    done = replay(path)
+    assert done.exit_code == 0, done.output
+    assert "2 decisions, 0 of them differ when repeated" in done.stderr

@@ -10,6 +10,8 @@ from bayplan.live.loop import MAX_BINDS_IN_FLIGHT
 from bayplan.queueing.pending_pod import QueueStage
 from live_loop.simulated import Simulation, apart, near
 
+ZONE = "topology.kubernetes.io/zone"
+
 
 @pytest.fixture
 def cluster():
@@ -84,6 +86,22 @@ async def test_pods_of_other_schedulers_are_not_scheduled_but_counted(cluster):
     cluster.add_pod("ours", labels={"app": "x"}, affinity=apart(app="x"))
     await cluster.settle()
     assert cluster.where() == {"theirs": "", "running": "one", "ours": "two"}
+
+
+async def test_blockers_are_named_by_domain_with_what_they_block():
+    cluster = Simulation()
+    for number in range(9):
+        cluster.add_node(f"node-{number}", zone="aabbbbccd"[number])
+    for number, node in ((1, "node-0"), (2, "node-2"), (3, "node-3"), (4, "node-6"), (5, "node-8")):
+        cluster.add_pod(f"old-{number}", labels={"app": "x"}, node=node)
+    cluster.add_pod("new", labels={"app": "x"}, affinity=apart(ZONE, app="x"))
+    await cluster.settle()
+    (note,) = cluster.notes("new", "FailedScheduling")
+    blocked = note.partition(" Blocked by ")[2]
+    assert blocked == (
+        f"web/old-2 and 1 more in {ZONE}=b (4 nodes), web/old-1 in {ZONE}=a (2 nodes), "
+        f"web/old-4 in {ZONE}=c (2 nodes), others (1 node)."
+    )
 
 
 async def test_an_unschedulable_pod_names_its_blockers_and_is_requeued_when_one_is_deleted(cluster):

@@ -1,5 +1,7 @@
 """Pods are mapped to workloads as the API server and kube-scheduler interpret them."""
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -262,6 +264,24 @@ def test_labels_distinguish_pods_of_one_template_only_if_its_terms_read_them(spe
         pod_shapes.shape_of(msgspec.convert({"metadata": {"labels": {"job": job}}, "spec": spec}, Pod)) for job in "12"
     )
     assert (one == other) == is_shared
+
+
+@pytest.mark.parametrize("side, key", [("podAffinity", "matchLabelKeys"), ("podAntiAffinity", "mismatchLabelKeys")])
+@pytest.mark.parametrize("stored", [{}, {"uid": "1"}, {"resourceVersion": "1"}])
+def test_a_label_that_a_stored_pod_was_given_later_is_not_merged_into_its_terms(side, key, stored):
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, key: ["team"]}
+    written = {"metadata": {"labels": {"team": "a"}, **stored}, "spec": {"affinity": {side: {SCHEDULING: [term]}}}}
+    terms = pods.workload_of(msgspec.convert(written, Pod)).needs.affinity
+    (found,) = (*terms.required, *terms.anti_required)
+    assert {one.key for one in found.selector.requirements} == ({"app"} if stored else {"app", "team"})
+
+
+def test_the_annotation_of_a_stored_pod_reads_the_labels_that_it_has():
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, "matchLabelKeys": ["team"]}
+    text = json.dumps({"podAffinity": {SCHEDULING: [term]}})
+    written = {"metadata": {"uid": "1", "labels": {"team": "a"}, "annotations": {"bayplan.io/affinity": text}}}
+    (found,) = pods.workload_of(msgspec.convert(written, Pod)).needs.affinity.required
+    assert {one.key for one in found.selector.requirements} == {"app", "team"}
 
 
 def test_labels_distinguish_pods_whose_annotation_reads_them():

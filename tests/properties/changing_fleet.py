@@ -9,7 +9,7 @@ from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import bindings, targets
 from bayplan.model.semantics import for_fleets
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile
 from bayplan.wire.fleets import Cluster, ResourceBinding
 from bayplan.writing import answers
 from reference import strategies
@@ -27,7 +27,7 @@ class ChangingFleet:
         self.semantics = semantics
         self.how = bindings.BindingContext(semantics)
         self.index = PlacementIndex(for_fleets(semantics), lost_targets_count=True)
-        self.rules = profiles.fleet_rules()
+        self.rules = fleet_profile.fleet_rules()
         self.engine = FleetEngine(self.index, self.rules)  # one over all changes
         self.written, self.placed = {}, {}
         self.serial = 0

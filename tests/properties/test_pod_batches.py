@@ -15,6 +15,7 @@ from bayplan.errors import InputError
 from bayplan.reading import cluster, collecting, documents, files, pod_batches
 from bayplan.reading.documents import Source
 from bayplan.reading.files import ReadOptions
+from bayplan.reading.pod_sink import PodSink
 from bayplan.wire import kinds
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "é", ""])
@@ -90,7 +91,7 @@ def edited(text, edit):
 def outcome(text, *, as_state):
     """What is read, without the lines of faults, which a batch does not know."""
     source = Source("a.json", text.encode(errors="surrogateescape"))
-    sink = cluster.PodSink()
+    sink = PodSink()
     collector = collecting.Collector(namespace="default", strict=True, sinks={kinds.POD: sink})
     if as_state:
         collector.begin_state()

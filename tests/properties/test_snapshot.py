@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asking import comparable, engine_answer
+from bayplan.controllers import label_keys
 from bayplan.wire import kinds
 from bayplan.wire.placements import WirePlacement
+from bayplan.wire.pods import Pod
 from bayplan.writing.name_hashing import Renaming
 from bayplan.writing.snapshots import Snapshot
 from reference import strategies
@@ -19,7 +21,9 @@ KINDS = {row.kind: (row.api_version, row.wire_type) for row in kinds.decoded()}
 
 
 def typed(written):
-    return msgspec.convert(written, KINDS[written["kind"]][1])
+    """As decoded; a new pod as it is admitted, which comes before a snapshot."""
+    found = msgspec.convert(written, KINDS[written["kind"]][1])
+    return label_keys.merged(found) if isinstance(found, Pod) and not found.metadata.uid else found
 
 
 def snapshot_question(question, renaming):

@@ -32,6 +32,9 @@ class WithoutPreemption:
     def fits(self, workload, _nominations):
         return schedule_pod.choose(workload, self.engine)[0] >= 0
 
+    def is_outdated(self, _pending):
+        return False
+
     def verdicts(self, workload):
         return filtering.run(workload, self.engine)
 

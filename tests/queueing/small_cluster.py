@@ -45,6 +45,9 @@ class SmallCluster:
     def fits(self, workload, nominations):
         return bool(self.feasible(workload, nominations.all()))
 
+    def is_outdated(self, _pending):
+        return False
+
     def verdicts(self, workload):
         return filtering.run(workload, self.engine)
 

@@ -112,7 +112,8 @@ def test_pod_templates_are_checked_in_every_kind():
 
 def test_the_table_has_every_kind_that_is_read_and_every_type_it_mentions():
     table = checking.field_table()
-    assert {row.kind for row in kinds.decoded()} < set(table)
+    # Two API groups have a PodGroup, and the table goes by kind: only values of it are checked, not names of fields.
+    assert {row.kind for row in kinds.decoded()} - {"PodGroup"} < set(table)
     mentioned = {kind.strip("[]{}") for fields in table.values() for kind in fields.values()}
     free = mentioned - set(table) - {"string", "int", "int32", "bool", "number", "Quantity", "IntOrString", "any"}
     # The API defines no fields for these: two accept anything, the others have none yet.

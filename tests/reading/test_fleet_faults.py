@@ -11,7 +11,7 @@ from bayplan.model.semantics import UPSTREAM
 from bayplan.placing.place_bindings import place_all
 from bayplan.reading import fleet
 from bayplan.reading.collecting import Inputs
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile
 from bayplan.wire.fleets import Cluster, ResourceBinding
 
 SCHEDULED = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -48,7 +48,7 @@ def decided(written, after, *, minutes, clusters=("idc", "cloud")):
     semantics = msgspec.structs.replace(UPSTREAM, fail_back_after=after)
     inputs = Inputs(clusters=[cluster(name) for name in clusters], bindings=[written])
     found = fleet.fleet_of(inputs, semantics=semantics, now=SCHEDULED + timedelta(minutes=minutes))
-    engine = FleetEngine(found.index, profiles.fleet_rules())
+    engine = FleetEngine(found.index, fleet_profile.fleet_rules())
     return [(p.group, dict(p.shares)) for p in place_all(found.pending, engine)]
 
 

@@ -145,6 +145,19 @@ def test_weights(plugins, weights):
     assert {name: rules[name].weight for name in weights} == weights
 
 
+@pytest.mark.parametrize("profile", [
+    "{plugins: {multiPoint: {disabled: [{}]}}}",
+    "{plugins: {score: {disabled: [{}]}}}",
+    "{plugins: {filter: {disabled: [{name: null}]}}}",
+])  # fmt: skip
+def test_a_disabled_entry_without_a_name_has_no_effect(profile):
+    """As in kube-scheduler."""
+    rules, default = configured({"profiles": [objects.read(profile)]}), configured(None)
+    assert [(name, rule.weight) for name, rule in rules.items()] == [
+        (name, rule.weight) for name, rule in default.items()
+    ]
+
+
 def test_disabling_all_leaves_what_is_enabled_and_the_rule_that_is_no_plugin():
     plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodePorts"}]}}
     assert list(configured({"profiles": [{"plugins": plugins}]})) == ["Bayplan", "NodePorts"]

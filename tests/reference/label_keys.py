@@ -18,11 +18,17 @@ LISTS = (
 
 
 def expand(pod):
-    """The pod with the requirements of its label keys in its selectors; the same pod if there is nothing to add."""
+    """
+    The pod with the requirements of its label keys in its selectors; the same pod if there is nothing to add.
+
+    What a server has stored has the labels of its creation in its affinity, whatever labels it has now.
+    """
     pod = copy.deepcopy(pod)
-    labels = (pod.get("metadata") or {}).get("labels") or {}
+    meta = pod.get("metadata") or {}
+    labels = meta.get("labels") or {}
     spec = pod.get("spec") or {}
-    expand_affinity(spec.get("affinity") or {}, labels)
+    if not (meta.get("uid") or meta.get("resourceVersion")):
+        expand_affinity(spec.get("affinity") or {}, labels)
     for constraint in spec.get("topologySpreadConstraints") or []:
         expand_keys(constraint, labels, "matchLabelKeys", "In")
     annotations = (pod.get("metadata") or {}).get("annotations") or {}

@@ -69,6 +69,7 @@ class Node:
             allocatable = status.get("capacity")
         self.allocatable = {name: quantities.amount(name, text) for name, text in (allocatable or {}).items()}
         self.pods = []
+        self.ended = []  # terminating pods that preemption has removed
         self.freed_ports = set()  # of pods that were removed: kube-scheduler forgets that others have them too
 
 

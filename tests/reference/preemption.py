@@ -117,7 +117,7 @@ class Trial:
             cost_here, rejections = self.dry_run(node, across_nodes=across_nodes)
             for each in self.nodes:
                 each.pods = before[each.name]
-                each.freed_ports = set()
+                each.freed_ports, each.ended = set(), []
             if cost_here is not None:
                 found[node.name] = cost_here
             else:
@@ -131,6 +131,7 @@ class Trial:
         for where, pod in potential:
             where.pods = [other for other in where.pods if other is not pod]
             where.freed_ports |= set(host_ports(pod))
+            where.ended += [pod] if pod.terminating else []
         code, reasons = self.evaluated(node)
         if code != SUCCESS:
             return None, reasons
@@ -143,9 +144,11 @@ class Trial:
                     continue
                 where.pods = [*where.pods, pod]
                 where.freed_ports -= set(host_ports(pod))
+                where.ended = [other for other in where.ended if other is not pod]
                 if self.evaluated(node)[0] != SUCCESS:
                     where.pods = where.pods[:-1]
                     where.freed_ports |= set(host_ports(pod))
+                    where.ended += [pod] if pod.terminating else []
                     victims.append(pod)
                     violations += tried_first
         return {"victims": victims, "violations": violations, "costs": self.costs(victims, violations)}, []

@@ -202,7 +202,7 @@ def node(dice, name, calm=False):
             found.setdefault(key, dice.pick(NODE_LABELS[key]))
     if dice.often(10):
         found[HOSTNAME] = name
-    spec, room = {}, ROOMY if calm else allocatable(dice)
+    spec, room = {}, dict(ROOMY) if calm else allocatable(dice)
     if not calm and dice.rarely(6):
         spec["taints"] = [taint(dice) for _ in range(dice.number(1, 2))]
     if not calm and dice.rarely(12):
@@ -289,6 +289,8 @@ def pending_pod(dice, name, claims=(), calm=False, lively=1):
         spec["volumes"] = [
             {"name": f"v-{claim}", "persistentVolumeClaim": {"claimName": claim}} for claim in dice.some(claims, 1)
         ]
+    if dice.rarely(2) and not any("ephemeral" in one for one in spec.get("volumes", ())):
+        del metadata["uid"]  # as it is written, before a server merges label keys into its affinity
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 
 

@@ -1,5 +1,6 @@
 """Spreading pods evenly over domains: hard constraints keep the skew in bounds, soft ones prefer empty domains."""
 
+import contextlib
 import math
 
 from reference.cycle import SKIP, UNRESOLVABLE, UNSCHEDULABLE, Rejected
@@ -15,6 +16,18 @@ SYSTEM_DEFAULTS = [
     {"maxSkew": 3, "topologyKey": HOSTNAME, "whenUnsatisfiable": SOFT},
     {"maxSkew": 5, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": SOFT},
 ]
+
+
+SUBTRACTING = []  # not empty: terminating victims are subtracted from counts that they are not in, as by kube-scheduler
+
+
+@contextlib.contextmanager
+def subtracting_terminating_victims():
+    SUBTRACTING.append(True)
+    try:
+        yield
+    finally:
+        SUBTRACTING.pop()
 
 
 class Constraint:
@@ -36,11 +49,13 @@ class Constraint:
         """Pods of the namespace that it selects. The empty selector counts none, as in kube-scheduler."""
         if selects_all(self.selector):
             return 0
-        return sum(
+        counted = sum(
             selects(self.selector, pod.labels)
             for pod in node.pods
             if pod.namespace == namespace and not pod.terminating
         )
+        gone = node.ended if SUBTRACTING else ()
+        return counted - sum(selects(self.selector, pod.labels) for pod in gone if pod.namespace == namespace)
 
 
 def constraints(cycle, action):

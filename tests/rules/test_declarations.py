@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from bayplan.indexing.journal import ChangeType
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile, profiles
 from bayplan.rules.arguments import Arguments
 from bayplan.rules.node_ports import NodePorts
 from bayplan.rules.rule import LiftedBy, PartRule, Rule
 
-RULES = list(dict.fromkeys(map(type, (*profiles.pod_rules(), *profiles.fleet_rules()))))
+RULES = list(dict.fromkeys(map(type, (*profiles.pod_rules(), *fleet_profile.fleet_rules()))))
 FILTERING = [rule for rule in RULES if rule.reject is not Rule.reject]
 
 

@@ -14,13 +14,13 @@ from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.reasons import Reason
 from bayplan.model.workloads import Requests
-from bayplan.rules import placeable, profiles
+from bayplan.rules import fleet_profile, placeable, profiles
 from bayplan.rules.resources_fit import INSUFFICIENT, TOO_MANY_PODS, ResourcesFit
 from bayplan.rules.rule import Rule
 from bayplan.rules.volume_claims import CLAIM_AWAITED
 from rules.shorthand import pod, situation_of
 
-TABLES = {rule.id: type(rule) for rule in (*profiles.pod_rules(), *profiles.fleet_rules())}
+TABLES = {rule.id: type(rule) for rule in (*profiles.pod_rules(), *fleet_profile.fleet_rules())}
 PAGES = [page for rule in TABLES.values() for page in rule.documented]
 MODULES = [
     importlib.import_module(found.name)

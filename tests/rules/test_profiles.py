@@ -6,7 +6,7 @@ from bayplan.engine import filtering
 from bayplan.engine.engine import Engine
 from bayplan.explaining import fit_error
 from bayplan.model.kubernetes_versions import V1_37
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile, profiles
 from bayplan.rules.balanced_allocation import BalancedAllocationArguments
 from bayplan.rules.inter_pod_affinity import InterPodAffinityArguments
 from bayplan.rules.profiles import SchedulerProfile
@@ -89,7 +89,7 @@ def test_arguments_reach_their_rules():
 
 
 def test_every_rule_takes_its_own_arguments():
-    for rule in map(type, (*profiles.pod_rules(), *profiles.fleet_rules())):
+    for rule in map(type, (*profiles.pod_rules(), *fleet_profile.fleet_rules())):
         with_defaults, plain = rule(rule.arguments_type()), rule()
         assert vars(with_defaults).keys() == vars(plain).keys()
 
@@ -113,7 +113,7 @@ def test_default_spread_constraints():
     ("WorkloadAntiAffinity", True),
 ])  # fmt: skip
 def test_which_fleet_rules_exempt_clusters_that_have_the_workload(name, exempt):
-    found = [rule for rule in profiles.fleet_rules() if rule.name == name]
+    found = [rule for rule in fleet_profile.fleet_rules() if rule.name == name]
     assert found
     assert {rule.exempts_assigned for rule in found} == {exempt}
 

@@ -7,12 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from bayplan import schedule_pod
-from bayplan.cli import main, reason_pages
+from bayplan.cli import main
 from bayplan.engine import filtering
 from bayplan.engine.engine import Engine
 from bayplan.errors import InputError
 from bayplan.explaining import explanation, fit_error
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.library import reason_pages
 from bayplan.model.semantics import DESIGN, UPSTREAM
 from bayplan.model.targets import Target, TargetName
 from bayplan.model.volumes import Volume
@@ -192,6 +193,7 @@ def test_an_unschedulable_pod_is_evaluated_after_the_changes_that_may_lift_it(fu
     full.index.add(pod("plain", licences=0), "b1")
     evaluator = SimpleNamespace(
         fits=lambda workload, _nominations: schedule_pod.choose(workload, full)[0] >= 0,
+        is_outdated=lambda _pending: False,
         verdicts=lambda workload: filtering.run(workload, full),
         pod_helped_by_preemption=lambda _equivalent, _nominations: None,
     )

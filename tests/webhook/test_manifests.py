@@ -9,7 +9,7 @@ import yaml
 from bayplan.errors import ClusterError
 from bayplan.validating.guard import GuardSettings
 from bayplan.webhook.admission_handler import AdmissionSettings
-from bayplan.webhook.manifests import WebhookAddress, client_config_injector, manifests
+from bayplan.webhook.manifests import FLEET_URL, WebhookAddress, client_config_injector, manifests
 from bayplan.webhook.running import WebhookSettings
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -78,6 +78,13 @@ def test_the_shipped_configurations_have_no_path_so_that_applying_them_again_res
 def test_the_shipped_manifest_equals_the_defaults():
     shipped = yaml.safe_load_all((ROOT / "deploy" / "webhook" / "configurations.yaml").read_text())
     assert list(shipped) == WebhookSettings().manifests()
+
+
+def test_the_shipped_manifest_for_karmada_equals_the_defaults():
+    (shipped,) = yaml.safe_load_all((ROOT / "deploy" / "fleet-webhook" / "configurations.yaml").read_text())
+    settings = WebhookSettings(address=WebhookAddress(url=FLEET_URL), fleet=True)
+    assert [shipped] == settings.manifests()
+    assert [hook["name"] for hook in shipped["webhooks"]] == ["policies.bayplan.io", "templates.bayplan.io"]
 
 
 def test_without_namespaces_to_tolerate_nothing_is_mutated():

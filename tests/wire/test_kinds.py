@@ -8,17 +8,17 @@ import msgspec
 import pytest
 
 import bayplan
-from bayplan.cli import audit_live, explain
 from bayplan.controllers import resource_interpreter
 from bayplan.controllers.desired_state import DesiredState
 from bayplan.enforcing import pod_guard
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api import resources as api_resources
+from bayplan.library import workload_names
 from bayplan.model.semantics import UPSTREAM
 from bayplan.reading import audit_files, cluster, files, questions
 from bayplan.reading.files import ReadOptions
 from bayplan.validating import admission
-from bayplan.watching import fetching, resources
+from bayplan.watching import audit_fetching, fetching, resources
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.webhook.manifests import WebhookAddress, manifests
 from bayplan.wire import kinds
@@ -33,7 +33,7 @@ ARMADA = ApiKind(
     Trait.DECIDES | Trait.SPREADS | Trait.AUDITED | Trait.DISPLACED | Trait.INTERPRETED,
     Controller, kinds.TEMPLATE, PodNames.RANDOM, "arm",
 )  # fmt: skip
-CACHED = (kinds.handling_of, explain._pod_suffixes, explain._short_names)
+CACHED = (kinds.handling_of, workload_names.pod_suffixes, workload_names.short_names)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_its_name_and_its_version_are_checked(armada, read, version, kind, probl
 def test_it_is_listed_watched_and_audited(armada):
     resource = api_resources.of_kind("Armada")
     assert resource.path("fleet", "a") == "/apis/ships.k8s.io/v1/namespaces/fleet/armadas/a"
-    for known in (fetching.optional_resources(), watched(), audit_live.audited_resources()):
+    for known in (fetching.optional_resources(), watched(), audit_fetching.audited_resources()):
         assert known.count(resource) == 1
 
 
@@ -157,8 +157,8 @@ def test_its_namespace_is_used(held_in, armada, read, monkeypatch):
 
 
 def test_explain_knows_its_pods(armada):
-    assert explain.parse("arm/a") == explain.parse("armada/a")
-    assert explain.parse("arm/a").matches_pod("a-x7f2k")
+    assert workload_names.parse("arm/a") == workload_names.parse("armada/a")
+    assert workload_names.parse("arm/a").matches_pod("a-x7f2k")
 
 
 # The rows
@@ -188,7 +188,7 @@ def test_names_are_unique():
     assert len(short) == len(set(short))
     assert len({row.key for row in kinds._ROWS}) == len(kinds._ROWS)
     assert len({(row.group, row.plural) for row in rows}) == len(rows)
-    assert {row.kind for row in rows if len([one for one in rows if one.kind == row.kind]) > 1} == {"Event"}
+    assert {row.kind for row in rows if len([one for one in rows if one.kind == row.kind]) > 1} == {"Event", "PodGroup"}
 
 
 def test_events_have_a_resource_in_each_of_their_groups():
@@ -221,7 +221,7 @@ def test_a_live_cluster_is_listed_group_by_group():
         "namespaces", "services", "replicationcontrollers", "limitranges", "resourcequotas", "persistentvolumes",
         "persistentvolumeclaims", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "validatingwebhookconfigurations.admissionregistration.k8s.io", "deployments.apps",
         "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "horizontalpodautoscalers.autoscaling",
-        "jobs.batch", "cronjobs.batch", "runtimeclasses.node.k8s.io", "poddisruptionbudgets.policy", "priorityclasses.scheduling.k8s.io", "storageclasses.storage.k8s.io",
+        "jobs.batch", "cronjobs.batch", "runtimeclasses.node.k8s.io", "poddisruptionbudgets.policy", "priorityclasses.scheduling.k8s.io", "podgroups.scheduling.k8s.io", "podgroups.scheduling.x-k8s.io", "storageclasses.storage.k8s.io",
         "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "csidrivers.storage.k8s.io",
         "csistoragecapacities.storage.k8s.io",
     ]  # fmt: skip
@@ -232,7 +232,7 @@ def test_a_live_cluster_is_listed_group_by_group():
 
 
 def test_an_audit_lists_what_it_reads():
-    assert {one.plural for one in audit_live.audited_resources()} == {
+    assert {one.plural for one in audit_fetching.audited_resources()} == {
         "pods", "leases", "endpointslices", "poddisruptionbudgets", "namespaces", "services", "persistentvolumes",
         "persistentvolumeclaims", "deployments", "replicasets", "statefulsets", "csinodes", "storageclasses",
         "priorityclasses", "machines",

@@ -140,6 +140,17 @@ def test_groups_differ_by_domain_and_peer():
     ]
 
 
+def test_what_reads_alike_in_every_domain_is_one_group():
+    """That no pod matches is true of each zone, and says nothing of any."""
+    nowhere = [Failure("pod-affinity", "r", "no placed pod matches app=web", domain=f"zone={zone}") for zone in "abc"]
+    many = [TargetVerdict(f"n{i:02d}", False, failures=[nowhere[i % 3]]) for i in range(21)]
+    lines = explanations.text(unschedulable(*many)).splitlines()
+    assert lines[1:] == [
+        "  n00 and 20 more  pod-affinity  no placed pod matches app=web",
+        "  (--all shows every node)",
+    ]
+
+
 def test_what_differs_on_every_target_is_one_group_with_an_example():
     many = [
         TargetVerdict(f"n{i:02d}", False, failures=[anti_affinity(f"host=n{i:02d}", f"shop/web-{i}")])
@@ -177,3 +188,29 @@ def test_lines_fit_the_terminal_beside_long_names(width):
     text = explanations.text(found, width=width)
     assert max(map(len, text.splitlines())) <= width
     assert text.split() == explanations.text(found).split()
+    assert all(line.startswith("  ") for line in text.splitlines()[1:]), "what is indented stays so"
+
+
+@pytest.mark.parametrize("width", [24, 30, 40, 80])
+def test_a_name_that_is_longer_than_a_line_keeps_its_indent(width):
+    name = "ip-10-0-113-20.eu-central-1.compute.internal"
+    found = unschedulable(
+        TargetVerdict(name, False, failures=[SKEW, TAINT]),
+        fixes=[Fix(f"remove taint dedicated=db:NoSchedule from {name}", [name])],
+    )
+    lines = explanations.text(found, width=width).splitlines()
+    assert all(line.startswith("  ") for line in lines[1:] if line and not line.startswith("What would"))
+    # Only what has no space is wider than the terminal.
+    assert all(len(line) <= width or " " not in line.strip() for line in lines)
+    assert any(line.startswith("  1. ") for line in lines)
+    assert any(line.startswith("     ") for line in lines), "what continues a fix is below its text"
+
+
+def test_beside_long_names_rules_are_not_padded_where_there_is_no_room():
+    found = unschedulable(TargetVerdict("ip-10-0-113-20", False, failures=[SKEW, TAINT]))
+    assert explanations.text(found, width=40).splitlines()[1:5] == [
+        "  ip-10-0-113-20",
+        "    topology-spread  zone=a would hold 3",
+        "             while zone=b holds 1;",
+        "             maxSkew is 1",
+    ]

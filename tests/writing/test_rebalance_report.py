@@ -1,5 +1,6 @@
 import pytest
 
+import document_schemas
 from bayplan.enforcing.move_execution import (
     EvictionRejected,
     EvictionStarted,
@@ -68,6 +69,7 @@ def test_the_document_has_the_plan_and_its_outcome():
     outcome = MovesOutcome(plan=PLAN, made=[made("c", gain=-5)], stopped="elsewhere")
     document = rebalance_report.applied_document(outcome)
     assert document["kind"] == "RebalancePlan"
+    document_schemas.check(document)
     assert document["summary"]["gain"] == 150
     assert document["applied"] == {
         "summary": {"moves": 1, "gain": -5, "complete": False, "interrupted": False, "stopped": "elsewhere"},

@@ -2,7 +2,11 @@ import json
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from bayplan.reading import yaml_documents
+from bayplan.reading.documents import Source
 from bayplan.writing import versioned
 
 
@@ -33,3 +37,22 @@ def test_json_escapes_control_characters():
 def test_yaml_has_no_anchors():
     shared = {"a": 1}
     assert "&" not in versioned.as_yaml({"x": shared, "y": shared})
+
+
+WORDS = [
+    "y", "N", "on", "Off", "yes", "~", "null", "0b1", "0755", "0o17", "1_000", ".5", "1e3", ".inf", ".NaN", "<<", "=",
+    "12:30", "2026-01-01", "-", "1.", "+1", "0x1F", "-0", "1e999", "99999999999999999999999", "true", "#", "a #b", "|",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_text_is_text_for_kubectl_too(word):
+    content = {"namespace": word, "labels": {word: word}, "listed": [word]}
+    source = Source("f.yaml", versioned.as_yaml(content).encode())
+    assert yaml_documents.read_value(source) == content
+
+
+@given(st.text(st.characters(exclude_categories=("Cs",)), max_size=8))
+def test_any_text_is_read_as_it_was_written(text):
+    content = {"a": text, text + "k": 1}
+    assert yaml_documents.read_value(Source("f.yaml", versioned.as_yaml(content).encode())) == content

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bayplan.indexing.slots import TargetSlots
 from bayplan.model.reasons import Mask, Scores, Slots
+from bayplan.model.workloads import WorkloadKey
 
 NAME_BITS = 20  # of a sort key, for the order of names below the available replicas
 SCORE_BITS = 20  # of a sort key, for the score below the tier
@@ -169,6 +170,10 @@ class Unschedulable(Unassignable):
 
 
 class LabelsNotKnown(Unassignable):
-    """The answer depends on labels that the input does not have."""
+    """The answer depends on labels that the input does not have: those of the workloads `whose`."""
 
     reason = "LabelsNotKnown"
+
+    def __init__(self, message: str, whose: tuple[WorkloadKey, ...] = ()) -> None:
+        super().__init__(message)
+        self.whose = whose

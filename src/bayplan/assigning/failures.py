@@ -1,14 +1,14 @@
 """
-The failures of Karmada's last two stages, with what they mean and what to do: no rule of a single cluster gives them.
+The failures of Karmada's last two stages and of evictions, with what they mean and what to do.
 
-Texts have <placeholders> for what differs. Knows nothing of when they are raised.
+No rule of a single cluster gives them. Texts have <placeholders>. Knows nothing of when they are raised.
 """
 
 from __future__ import annotations
 
 from bayplan.model.reasons import DocumentedReason, Reason, StatusCode
 
-SELECT, ASSIGN = "select-clusters", "assign-replicas"
+SELECT, ASSIGN, EVICT = "select-clusters", "assign-replicas", "evict"
 
 
 def _page(name: str, text: str, means: str, to_do: str) -> DocumentedReason:
@@ -80,5 +80,14 @@ ASSIGNING = (
         "unsupported replica scheduling strategy, <strategy>",
         "Karmada does not know this combination of replicaSchedulingType and replicaDivisionPreference.",
         "Use Duplicated, or Divided with Aggregated or Weighted.",
+    ),
+)
+EVICTING = (
+    _page(
+        "evicted",
+        "evicted, and not scheduled again, because <why>",
+        "In a what-if a cluster is lost, drained or tainted, and Karmada evicts the binding from it. No scheduler "
+        "places it again, so it only keeps its other clusters.",
+        "Resume scheduling of a suspended binding, or give its template a policy.",
     ),
 )

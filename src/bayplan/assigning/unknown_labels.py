@@ -9,18 +9,20 @@ in doubt. Knows nothing of where labels could come from.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
+from bayplan.engine.filtering import Verdicts
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import UNKNOWN_LABELS
 from bayplan.model.labels import EVERYTHING, NEGATIVE, Labels
 from bayplan.model.reasons import Mask, Slots
 from bayplan.model.terms import PeerTerm, ResolvedTerm, resolve
-from bayplan.model.workloads import LEAVING_SUFFIX, Workload, WorkloadKey
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.rules.workload_terms import WorkloadTermRule
 
 _MAX_NAMES_SHOWN = 3
 
@@ -59,6 +61,16 @@ def doubts_about(workload: Workload, index: PlacementIndex) -> list[Doubt]:
     return found
 
 
+def feasible_but_for_peers(verdicts: Verdicts, index: PlacementIndex) -> Mask:
+    """The clusters that no rule rejects but those about the labels of other workloads."""
+    feasible = index.slots.alive.copy()
+    for one in verdicts.results:
+        rejected = None if isinstance(one.rule, WorkloadTermRule) else one.rejected()
+        if rejected is not None:
+            feasible &= ~rejected
+    return feasible
+
+
 def feasible_in_doubt(doubts: Iterable[Doubt], feasible: Mask, exempt: Collection[int]) -> tuple[Mask, list[Doubt]]:
     """The feasible clusters whose feasibility is in doubt, and the doubts about them."""
     mask = np.zeros_like(feasible)
@@ -69,16 +81,25 @@ def feasible_in_doubt(doubts: Iterable[Doubt], feasible: Mask, exempt: Collectio
             here[:] = False
             here[doubt.slots] = feasible[doubt.slots]
         here[list(exempt)] = False  # no rule about peers rejects a cluster that holds the workload already
-        if doubt.slots is None or here.any():
+        if here.any():
             relevant.append(doubt)
         mask |= here
     return mask, relevant
 
 
-def sentence(doubts: Iterable[Doubt], workload: Workload, index: PlacementIndex) -> str:
+def whose_labels(doubts: Iterable[Doubt]) -> tuple[WorkloadKey, ...]:
+    """The workloads whose labels would settle the doubts."""
+    return tuple(dict.fromkeys(key for doubt in doubts for key in doubt.whose))
+
+
+def names_of(keys: Iterable[WorkloadKey], workload: Workload, index: PlacementIndex) -> list[str]:
+    """The templates of workloads, this one or placed ones, as KIND NAMESPACE/NAME."""
+    # A copy that is draining has the name of the whole, of which it may be all that is left.
+    return [*dict.fromkeys(_name(workload if key == workload.key else index.records[key].workload) for key in keys)]
+
+
+def sentence(names: Sequence[str]) -> str:
     """`labels of KIND NAMESPACE/NAME are not known`, with the first names."""
-    keys = dict.fromkeys(WorkloadKey(key.replace(LEAVING_SUFFIX, "")) for doubt in doubts for key in doubt.whose)
-    names = [_name(workload if key == workload.key else index.records[key].workload) for key in keys]
     shown = ", ".join(names[:_MAX_NAMES_SHOWN])
     more = f" and {len(names) - _MAX_NAMES_SHOWN} more" if len(names) > _MAX_NAMES_SHOWN else ""
     return f"labels of {shown}{more} are not known"

@@ -160,7 +160,8 @@ def stranded_pod(failed: PodPlacement, engine: Engine, policy: EvictionPolicy | 
     admitted = shortages.admitted_but_for_resources(verdicts, engine.index)
     requests = shortages.counted_requests(workload, verdicts)
     found = shortages.smallest_shortage(admitted, requests, engine.index)
-    fixes = [] if policy is None else what_would_fit.find_fixes(workload, engine, policy)
+    found_fixes = [] if policy is None else what_would_fit.find_fixes(workload, engine, policy)
+    fixes = [msgspec.structs.replace(one, revisions=None) for one in found_fixes]  # an audit changes no manifests
     return StrandedPod(workload.key, failed.message, found.nearest, found.missing, found.too_small, fixes)
 
 

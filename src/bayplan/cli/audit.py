@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from bayplan.cli import audit_labels, audit_options, commands, one_audit, options
+from bayplan.cli import audit_labels, audit_options, commands, loading, options
 from bayplan.cli.audit_options import LossOptions, ProfileOptions, TopologyOptions
 from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
 
 if TYPE_CHECKING:
-    from bayplan.writing.audit_reports import ClusterReport
+    from bayplan.library.audits import AuditReport
 
 _REPAIRABLE = ("table", "markdown", "json", "yaml")
 _OF_ONE_CLUSTER = ("scs", "scs-report")
@@ -108,13 +107,15 @@ def audit(
     console: Console,
 ) -> int:
     """Run the checks on the input and write the verdicts."""
+    from bayplan.library import fleet
+    from bayplan.library.audits import AuditReport
+
     if what == "labels":
         if commands.was_typed("output") and output not in ("json", "yaml"):
             raise click.UsageError("`audit labels` prints shell commands, or manifests with -o json or yaml")
         label_options = audit_labels.LabelOptions(hash_key_file, overwrite, output)
         return audit_labels.write_labels(sources, topology, label_options, console)
     by_cluster = _sources_by_cluster(cluster, sources)
-    topology.check()
     if commands.was_typed("hash_key_file"):
         raise click.UsageError("--hash-key-file is an option of `audit labels`; an audit does not hash values")
     if overwrite:
@@ -125,21 +126,23 @@ def audit(
         raise click.UsageError("-o scs-report needs the name of the cluster: give --subject")
     if len(by_cluster) > 1 and output in _OF_ONE_CLUSTER:
         raise click.UsageError(f"-o {output} is a report on one cluster: give one --cluster")
-    runs = []
-    faults: list[Fault] = []
+    settings = audit_options.audit_settings(topology, profile_options, losses, recursive=sources.recursive)
+    audits, faults = [], list[Fault]()
     for name, given in by_cluster.items():
+        opened = fleet.cluster_of(loading.spec_of(given, None, options.configured_settings()))
         try:
-            runs.append(one_audit.AuditRun(given, topology, profile_options, losses, console, cluster=name))
+            with loading.in_progress(opened, console) as state:
+                audits.append(state.audit(settings, name=name, repair=repair))
         except InputError as error:
             faults += error.faults
     if faults:
         raise InputError(dict.fromkeys(faults))  # one of the inventory is found once for each cluster
-    reports = [run.report(with_repair=repair) for run in runs]
-    code = commands.exit_code(all(report.passed for report in reports), exit_zero=exit_zero)
-    if output == "scs-report":
-        console.answer(_scs_report(reports[0], subject, code))
-    else:
-        console.answer(_written(reports, output, console))
+    for one in audits:
+        for text in one.notes:
+            console.warning(f"{one.name}: {text}" if one.name else text)
+    report = AuditReport(audits)
+    code = commands.exit_code(report.ok, exit_zero=exit_zero)
+    console.answer(_written(report, output, subject, code, console))
     return code
 
 
@@ -161,36 +164,14 @@ def _sources_by_cluster(named: Sequence[str], sources: options.InputOptions) -> 
     return {name: msgspec.structs.replace(sources, filename=tuple(found)) for name, found in paths.items()}
 
 
-def _written(reports: Sequence[ClusterReport], output: str, console: Console) -> str:
-    from bayplan.writing import audit_reports
-
+def _written(report: AuditReport, output: str, subject: str, exit_code: int, console: Console) -> str:
+    first = next(iter(report))
     match output:
-        case "junit":
-            return audit_reports.junit(reports)
-        case "sarif":
-            return audit_reports.sarif(reports)
-        case "markdown":
-            return audit_reports.markdown(reports)
         case "scs":
-            return audit_reports.scs(reports[0])
-        case "prometheus":
-            return audit_reports.prometheus(reports)
+            return first.to_text(output)
+        case "scs-report":  # it is published
+            argv = commands.redacted_arguments(click.get_current_context().command, sys.argv[1:])
+            return first.to_scs_report(subject, argv=argv, exit_code=exit_code)
         case "table":
-            every = console.verbosity > 0
-            return audit_reports.text(reports, with_inapplicable=every, width=console.table_width)
-    return audit_reports.document(reports, output)
-
-
-def _scs_report(report: ClusterReport, subject: str, exit_code: int) -> str:
-    from bayplan.writing import audit_formats, audit_reports
-
-    run = audit_formats.ScsRun(
-        subject=subject,
-        checked_at=one_audit.now().replace(tzinfo=None),  # the dates of the SCS runner have no time zone
-        argv=commands.redacted_arguments(click.get_current_context().command, sys.argv[1:]),  # the report is published
-        exit_code=exit_code,
-        run_id=str(uuid.uuid4()),
-        invocation_id=str(uuid.uuid4()),
-    )
-    results = audit_formats.scs_results(report.audit, allow_undecided=report.allow_undecided)
-    return audit_formats.scs_report_text(audit_formats.scs_report(audit_reports.scs(report).splitlines(), results, run))
+            return report.to_text("all" if console.verbosity > 0 else output, width=console.table_width)
+    return report.to_text(output)

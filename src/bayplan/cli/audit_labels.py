@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from bayplan.cli import commands, one_audit, options
+from bayplan.cli import commands, loading, options
 from bayplan.cli.audit_options import TopologyOptions
 from bayplan.cli.console import Console
-
-if TYPE_CHECKING:
-    from bayplan.wire.observed import ObservedNode
 
 
 class LabelOptions(msgspec.Struct, frozen=True):
@@ -45,33 +40,20 @@ def write_labels(
     sources: options.InputOptions, topology: TopologyOptions, label_options: LabelOptions, console: Console
 ) -> int:
     """Write the labels; those that nodes have with another value are warnings."""
-    from bayplan.reading import audit_files, inventory
-    from bayplan.reading.files import ReadOptions
-    from bayplan.writing import audit_labels, versioned
+    from bayplan.library import fleet
+    from bayplan.library.node_labels import node_labels
 
     if not topology.inventory:
         raise click.UsageError("`audit labels` needs an inventory: give one with --inventory")
-    key = label_options.hash_key()
-    content, notes = inventory.load_inventory(topology.inventory)
-    fetching = one_audit.fetching_of(sources)
-    nodes: Sequence[ObservedNode] = ()
-    if sources.filename or sources.has_state:
-        live = fetching.sources() if fetching else ()
-        read = ReadOptions(sources.filename, recursive=sources.recursive, state=sources.state, live=live)
-        nodes = audit_files.load(read).nodes
-    found = audit_labels.changes(
-        inventory.by_node(content, nodes),
-        present={node.metadata.name: node.metadata.labels or {} for node in nodes},
-        hash_key=key,
-        keys=topology.keys(),
+    has_nodes = sources.filename or sources.has_state
+    found = node_labels(
+        topology.inventory,
+        fleet.cluster_of(loading.spec_of(sources, None, options.configured_settings())) if has_nodes else None,
+        label_keys=topology.keys(),
+        hash_key=label_options.hash_key(),
+        overwrite=label_options.overwrite,
     )
-    overwrite = label_options.overwrite
-    for text in [*notes, *(line for one in found if not overwrite for line in audit_labels.differing_text(one))]:
+    for text in found.notes:
         console.warning(text)
-    if label_options.output == "table":
-        console.answer(audit_labels.commands(found, overwrite=overwrite))
-    else:
-        items = audit_labels.manifests(found, overwrite=overwrite)
-        content_of_list = {"apiVersion": "v1", "kind": "List", "items": items}
-        console.answer(versioned.written(content_of_list, label_options.output))
+    console.answer(found.to_text("commands" if label_options.output == "table" else label_options.output))
     return commands.EXIT_YES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import click
@@ -11,13 +10,10 @@ import msgspec
 from bayplan.cli import commands
 
 if TYPE_CHECKING:
-    from bayplan.auditing.catalogue import Catalogue
-    from bayplan.auditing.profiles import AuditProfile
-    from bayplan.auditing.workload_groups import ReplicaPreferences
+    from bayplan.library.audit_settings import AuditSettings
 
 TOPOLOGY_HEADING, PROFILE_HEADING, LOSS_HEADING = "Topology", "Checks", "Losses"
 _LEVELS = ("host", "rack", "zone", "region", "cloud")
-_STAGES = ("none", "machines", "zones", "clouds", "sites")
 _PROFILES = (
     "scs-0214-v2",
     "scs-0214-v2-draft",
@@ -29,8 +25,6 @@ _PROFILES = (
     "legacy=head",
     "legacy",
 )
-_LOSS_SAFE = "loss-safe:"
-ALL = "all"
 
 
 class TopologyOptions(msgspec.Struct, frozen=True):
@@ -63,16 +57,6 @@ class TopologyOptions(msgspec.Struct, frozen=True):
         if self.hosting_namespace and not self.hosting:
             raise click.UsageError("--hosting-namespace is a namespace of the cluster of --hosting: give --hosting too")
 
-    def catalogue(self) -> Catalogue:
-        from bayplan.auditing.catalogue import Catalogue
-
-        catalogue = Catalogue(
-            zone_is_host=self.zone_is_host, bare_metal=self.bare_metal, inventory_revealed=self.reveal_inventory
-        )
-        for level, key in self.keys().items():
-            catalogue = catalogue.preferring(level, key)
-        return catalogue
-
 
 class ProfileOptions(msgspec.Struct, frozen=True):
     """Which checks are required."""
@@ -85,39 +69,11 @@ class ProfileOptions(msgspec.Struct, frozen=True):
     fail_on: str
     accept: str | None
 
-    @property
-    def is_legacy(self) -> bool:
-        """Whether to answer as the retired SCS script did: with a single verdict."""
-        return self.profile.startswith("legacy") and not self.ha
-
-    def chosen(self) -> AuditProfile:
-        """The profile, with the checks of --require added."""
-        from bayplan.auditing import checks, profiles
-
+    def name(self) -> str:
+        """The profile; raises a usage error for two of them."""
         if self.ha and self.profile != "ha" and commands.was_typed("ha") and commands.was_typed("profile"):
             raise click.UsageError(f"--ha is --profile ha, but --profile is {self.profile}: give one of them")
-        unknown = [name for name in self.require if name not in checks.ALL]
-        if unknown:
-            from bayplan.reading import acceptances
-
-            near = (
-                acceptances.nearest(unknown[0], checks.ALL) or "; docs/reference/audit.md and -o json list the checks"
-            )
-            expected = f"there is no check {unknown[0]}{near}"
-            raise click.BadParameter(expected, param_hint="--require")
-        name = "ha" if self.ha else "legacy=head" if self.profile == "legacy" else self.profile
-        return profiles.requiring(profiles.PROFILES[name], self.require)
-
-    def stages(self) -> list[tuple[str, str]]:
-        """The required stages, each with its meaning: distributed or loss-safe."""
-        found = []
-        for text in self.require_stage:
-            name = text.removeprefix(_LOSS_SAFE)
-            if name not in _STAGES:
-                expected = f"expected one of {', '.join(_STAGES)}, or loss-safe: and one of them, got {text!r}"
-                raise click.BadParameter(expected, param_hint="--require-stage")
-            found.append(("loss-safe" if text.startswith(_LOSS_SAFE) else "distributed", name))
-        return found
+        return "ha" if self.ha else self.profile
 
 
 class LossOptions(msgspec.Struct, frozen=True):
@@ -128,32 +84,35 @@ class LossOptions(msgspec.Struct, frozen=True):
     exclude_workloads: str | None
     quorum_workloads: str | None
 
-    def levels(self) -> list[str]:
-        """What fails at once: levels, and other properties that nodes share."""
-        from bayplan.auditing.survival import ALL_LEVELS
 
-        return [level for name in self.lose or (ALL,) for level in (ALL_LEVELS if name == ALL else (name,))]
+def audit_settings(
+    topology: TopologyOptions, profile: ProfileOptions, losses: LossOptions, *, recursive: bool
+) -> AuditSettings:
+    """The same for the library."""
+    from bayplan.library.audit_settings import ALL, AuditSettings
 
-    def named(self) -> frozenset[str]:
-        """The names that are not levels; they may be columns of the inventory."""
-        from bayplan.auditing.survival import ALL_LEVELS
-
-        return frozenset(self.lose) - {ALL, *ALL_LEVELS}
-
-    def preferences(self) -> ReplicaPreferences:
-        from bayplan.auditing.workload_groups import ReplicaPreferences
-
-        return ReplicaPreferences(
-            _pattern(self.exclude_workloads, "--exclude-workloads"),
-            _pattern(self.quorum_workloads, "--quorum-workloads"),
-        )
-
-
-def _pattern(text: str | None, option: str) -> re.Pattern[str] | None:
-    try:
-        return None if text is None else re.compile(text)
-    except re.error as error:
-        raise click.BadParameter(f"not a regular expression: {error}", param_hint=option) from None
+    topology.check()
+    return AuditSettings(
+        profile=profile.name(),
+        require=profile.require,
+        require_stages=profile.require_stage,
+        allow_undecided=profile.allow_undecided,
+        fail_on="warning" if profile.fail_on == "warning" else "fail",
+        accept=profile.accept or "",
+        inventory=topology.inventory or "",
+        reveal_inventory=topology.reveal_inventory,
+        label_keys=topology.keys(),
+        zone_is_host=topology.zone_is_host,
+        bare_metal=topology.bare_metal,
+        scenario=topology.scenario or "",
+        hosting=topology.hosting,
+        hosting_recursive=recursive,
+        hosting_namespaces=topology.hosting_namespace,
+        lose=losses.lose or (ALL,),
+        reschedule=losses.reschedule,
+        exclude_workloads=losses.exclude_workloads or "",
+        quorum_workloads=losses.quorum_workloads or "",
+    )
 
 
 TOPOLOGY = commands.OptionGroup(

@@ -25,7 +25,7 @@ from bayplan.model.semantics import UPSTREAM, for_fleets
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_pods
 from bayplan.reading.files import gc_paused
-from bayplan.rules import profiles
+from bayplan.rules import fleet_profile
 from bayplan.rules.rule import AnyRule
 from bayplan.validating import structure_faults
 from bayplan.wire.fleets import Cluster, ResourceBinding
@@ -119,7 +119,7 @@ def of_fleet(content: bytes, rules: Sequence[AnyRule]) -> Callable[[], Benchmark
                 index.add_target(target)
             for workload, shares in placed:
                 index.add_shares(workload, shares)
-        return _timed_fleet(waiting, FleetEngine(index, profiles.fleet_rules()))
+        return _timed_fleet(waiting, FleetEngine(index, fleet_profile.fleet_rules()))
 
     return run
 

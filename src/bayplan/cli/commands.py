@@ -19,7 +19,7 @@ from click.core import ParameterSource
 
 from bayplan.cli import configuration
 from bayplan.cli.console import Console
-from bayplan.errors import BayplanError, ClusterError
+from bayplan.errors import ArgumentError, BayplanError, ClusterError
 
 PREFIX = "BAYPLAN"
 CONSOLE_KEY = "bayplan.console"
@@ -33,6 +33,13 @@ EXIT_BUG = 70  # EX_SOFTWARE: 1 would read as "the answer is no"
 EXIT_INTERRUPTED = 130  # 128 and SIGINT, as a shell reports it
 EXIT_BROKEN_PIPE = 141  # 128 and SIGPIPE
 
+_OPTION_OF_ARGUMENT = {  # others have the name
+    "label_keys": "--label-key",
+    "require_stages": "--require-stage",
+    "selector": "-l",
+    "switches": "--switch",
+    "workload": "KIND/NAME",
+}
 _PASSWORD = re.compile(r"(?<=://)[^/\s]*@")  # user name and password before the host of a URL
 
 
@@ -170,7 +177,10 @@ def command(
                 values[group.name] = group.build(**{name: given[name] for name in names})
             if "console" in values:
                 click.get_current_context().meta[CONSOLE_KEY] = values["console"]
-            return function(**values)
+            try:
+                return function(**values)
+            except ArgumentError as error:
+                raise usage_error(error) from None
 
         options = [option for group in groups for option in group.options]
         return Command(
@@ -184,6 +194,16 @@ def command(
         )
 
     return decorate
+
+
+def usage_error(error: ArgumentError) -> click.UsageError:
+    """The error of an argument of the library, as one of the option that it was given with."""
+    if not error.argument:
+        return click.UsageError(error.message)
+    option = _OPTION_OF_ARGUMENT.get(error.argument, f"--{error.argument.replace('_', '-')}")
+    if error.value:
+        return click.UsageError(f"{option} {error.value}: {error.message}")
+    return click.BadParameter(error.message, param_hint=option)
 
 
 def exit_code(answer: bool, *, exit_zero: bool = False) -> int:

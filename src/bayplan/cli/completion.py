@@ -40,14 +40,14 @@ def completion(shell: str, console: Console) -> int:
     return commands.EXIT_YES
 
 
-def candidates(arguments: Sequence[str]) -> str:
+def candidates(arguments: Sequence[str], program: str = "bayplan") -> str:
     """Candidates for the last argument in kubectl's format: `value<TAB>description` lines, then a directive."""
     from click import shell_completion
 
     from bayplan.cli import main
 
     *before, last = arguments or [""]
-    found = shell_completion.ShellComplete(main.cli, {}, "bayplan", VARIABLE).get_completions(before, last)
+    found = shell_completion.ShellComplete(main.cli, {}, program, VARIABLE).get_completions(before, last)
     lines = [f"{item.value}\t{item.help}" if item.help else item.value for item in found if item.type == "plain"]
     directive = _DIRECTIVE_DEFAULT if any(item.type != "plain" for item in found) else _DIRECTIVE_NO_FILES
     return "".join(f"{line}\n" for line in [*lines, directive])
@@ -55,4 +55,4 @@ def candidates(arguments: Sequence[str]) -> str:
 
 def kubectl_complete() -> None:
     """Run as `kubectl_complete-bayplan`, which kubectl calls with the words typed so far."""
-    sys.stdout.write(candidates(sys.argv[1:]))
+    sys.stdout.write(candidates(sys.argv[1:], "kubectl bayplan"))

@@ -59,6 +59,13 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
         )
         return connect.auto(self.kubeconfig, self.context, options)
 
+    def of_another(self, context: str | None, kubeconfig: str | None) -> ConnectionOptions | None:
+        """The options for another cluster, as the user of its context; None if neither names one."""
+        if context is None and kubeconfig is None:
+            return None
+        own = {"server": None, "token": None, "as_user": None, "as_group": (), "as_uid": None}
+        return msgspec.structs.replace(self, context=context, kubeconfig=kubeconfig or self.kubeconfig, **own)
+
     def advice(self) -> str:
         """The end of a message that asks for `--context`: the current context, the default of a kubectl plugin only."""
         found = _kubeconfig(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
@@ -40,7 +40,7 @@ class GuardOptions(msgspec.Struct, frozen=True):
 class RequesterOptions(msgspec.Struct, frozen=True):
     """The semantics of terms, and the user on whose behalf the guard is asked."""
 
-    semantics: str
+    semantics: Literal["upstream", "design"]
     switch: tuple[str, ...]
     as_user: str | None
     as_group: tuple[str, ...]

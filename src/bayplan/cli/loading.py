@@ -1,30 +1,33 @@
-"""Read the cluster or the fleet for the commands that decide on one, with progress and notes on the console."""
+"""The cluster or the fleet of the options, opened with the library; notes and warnings go to the console."""
 
 from __future__ import annotations
 
-import difflib
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, BinaryIO
+import contextlib
+import pathlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
-from bayplan.cli import configuration, options, value_types
+import click
+import msgspec
+
 from bayplan.cli.console import Console
 from bayplan.cli.options import DecisionOptions, InputOptions, ScopeOptions
 from bayplan.cli.what_if_options import NOTHING_SUPPOSED, WhatIfOptions
 
 if TYPE_CHECKING:
     from bayplan.controllers.autoscalers import AssumedLoad
-    from bayplan.model.semantics import Semantics
-    from bayplan.model.workloads import Workload
-    from bayplan.reading.cluster import LoadedCluster, PodSink
-    from bayplan.reading.collecting import Inputs, Sink
-    from bayplan.reading.fleet import Fleet
-    from bayplan.watching.fetching import ObjectToFetch
-    from bayplan.wire.kinds import GroupKind
-
+    from bayplan.errors import Fault
+    from bayplan.library.cluster import Cluster
+    from bayplan.library.fleet import Fleet
+    from bayplan.library.inputs import InputSpec
+    from bayplan.library.settings import Settings
+    from bayplan.library.state import State
+    from bayplan.library.watched import WatchedState
+    from bayplan.reading.cluster import LoadedCluster
+    from bayplan.reading.fleet import LoadedFleet
 
 MAX_RULES_WARNED_OF = 10
+Asked = TypeVar("Asked", bound="State")
 
 
 def load(
@@ -35,132 +38,114 @@ def load(
     *,
     assumed_load: AssumedLoad = "current",
     what_if: WhatIfOptions = NOTHING_SUPPOSED,
-    stdin: BinaryIO | None = None,
-) -> LoadedCluster | Fleet:
+    is_asked_once: bool = True,
+) -> Cluster | Fleet:
     """
     The cluster of the input, or the fleet if the input has Cluster objects; prints notes on what was left out or added.
 
-    `assumed_load` says how many replicas autoscalers ask for, and `what_if` what is supposed to happen before.
+    `assumed_load` says how many replicas autoscalers ask for, and `what_if` what is supposed to happen before. Unless
+    it is asked once, the input is read as often as it is asked.
     """
-    semantics = value_types.semantics_with(decisions.semantics, decisions.switch, decisions.kubernetes_version)
-    from bayplan.reading import cluster
+    from bayplan.library import fleet
 
-    inputs, sink = read(sources, scope.namespace or "default", semantics, console, stdin=stdin)
-    if scope.namespace is not None:
-        note_empty_namespace(scope.namespace, inputs, console)
-    found: LoadedCluster | Fleet
-    if inputs.clusters:
-        from bayplan.reading import fleet
-
-        with console.progress() as show:
-            found = fleet.fleet_of(
-                inputs,
-                semantics=semantics,
-                seed=decisions.seed,
-                keys=decisions.label_keys(),
-                pods=sink.pending,
-                now=datetime.now(UTC),
-                events=what_if.cluster_events(),
-                progress=lambda text: show(lambda: text),
-            )
-    else:
-        if what_if != NOTHING_SUPPOSED:
-            what_if.check_for_nodes()
-        with console.progress() as show:
-            found = cluster.cluster_of(
-                inputs,
-                semantics=semantics,
-                seed=decisions.seed,
-                sink=sink,
-                load=assumed_load,
-                schedulers=options.known_schedulers(),
-                progress=lambda text: show(lambda: text),
-            )
-        if what_if != NOTHING_SUPPOSED:
-            from bayplan.cli import node_events
-
-            found.parallel_sets = cluster.parallel_sets(inputs.controllers.get("StatefulSet", ()))
-            node_events.apply(what_if, found)
+    wanted = scope.scope()
+    wanted.includes()  # reports a bad selector before any input is read
+    spec = spec_of(sources, scope.namespace, decisions.settings(assumed_load), is_asked_once=is_asked_once)
+    if sources.is_live:
+        spec = _of_served_version(spec, console)
+    with console.progress() as show:
+        found = fleet.opened(spec, wanted, what_if.supposed(), show)
+    what_if.check(is_fleet=isinstance(found, fleet.Fleet))
     for note in found.notes:
         console.note(note)
-    if not found.index.slots.by_name and not sources.is_live:
-        option = "--state" if sources.state else "-f"
-        console.note(
-            f"the input has no nodes; add them: kubectl get nodes -o json > nodes.json, then {option} nodes.json"
-        )
     return found
+
+
+def watched(
+    sources: InputOptions,
+    scope: ScopeOptions,
+    decisions: DecisionOptions,
+    console: Console,
+    *,
+    assumed_load: AssumedLoad = "current",
+    what_if: WhatIfOptions = NOTHING_SUPPOSED,
+) -> WatchedState:
+    """What `load` reads, again whenever it changes; raises a usage error for what can be read only once."""
+    from bayplan.library.watched import WatchedState
+
+    given = (*sources.filename, *sources.state)
+    once = [path for path in given if path != "-" and pathlib.Path(path).exists() and not _is_read_again(path)]
+    if once or (set(given) == {"-"} and not sources.is_live):
+        raise click.UsageError(f"--watch reads its input again: {(*once, '-')[0]} can be read only once")
+    spec = spec_of(sources, scope.namespace, decisions.settings(assumed_load), is_asked_once=False)
+    return WatchedState(_of_served_version(spec, console), what_if.supposed(), console.note)
+
+
+def _is_read_again(path: str) -> bool:
+    return pathlib.Path(path).is_file() or pathlib.Path(path).is_dir()
+
+
+def spec_of(
+    sources: InputOptions, namespace: str | None, settings: Settings, *, is_asked_once: bool = True
+) -> InputSpec:
+    """What the options say is read; raises a usage error if there is nothing to read."""
+    sources.check()
+    from bayplan.library.arguments import Given
+    from bayplan.library.inputs import InputSpec
+
+    return InputSpec(
+        state=Given(sources.state, recursive=frozenset(sources.state if sources.recursive else ())),
+        change=Given(sources.filename, recursive=frozenset(sources.filename if sources.recursive else ())),
+        connect=sources.open if sources.is_live else None,
+        live_name=(sources.context or "the current context") if sources.is_live else "",
+        namespace=namespace or "default",
+        warns_of_namespace=namespace is not None,
+        settings=settings,
+        is_asked_once=is_asked_once,
+    )
+
+
+def _of_served_version(spec: InputSpec, console: Console) -> InputSpec:
+    """The same with the version of the API server, if a live cluster is read and no version is given."""
+    if spec.connect is None:
+        return spec
+    from bayplan.cli import server_version
+    from bayplan.library import settings as deciding
+
+    deciding.semantics_of(spec.settings)  # reports a bad switch before any server is asked
+    connection = spec.connect()
+    version = server_version.adopted(connection, spec.settings.kubernetes_version, console.note)
+    settings = msgspec.structs.replace(spec.settings, kubernetes_version=version)
+    opened = [connection]  # with the credentials that it has obtained
+    connect = spec.connect
+    return msgspec.structs.replace(spec, settings=settings, connect=lambda: opened.pop() if opened else connect())
 
 
 def read(
-    sources: InputOptions,
-    namespace: str,
-    semantics: Semantics,
-    console: Console,
-    *,
-    sinks: Mapping[GroupKind, Sink] | None = None,
-    objects: Sequence[ObjectToFetch] = (),
-    stdin: BinaryIO | None = None,
-) -> tuple[Inputs, PodSink]:
-    """
-    All objects of the files and of the live cluster, if the options name one; prints notes on what cannot be listed.
+    sources: InputOptions, scope: ScopeOptions, decisions: DecisionOptions, console: Console
+) -> LoadedCluster | LoadedFleet:
+    """The state itself, for what changes it on a live cluster; prints notes on what was left out or added."""
+    from bayplan.library.reading import Reading
 
-    A sink receives the objects of its kind. `objects` are single objects to fetch from the cluster in addition.
-    """
-    sources.check()
-    from bayplan.reading import cluster
-    from bayplan.reading.files import ReadOptions
-
-    fetcher = None
-    if sources.is_live:
-        from bayplan.watching.fetching import ClusterFetcher
-
-        fetcher = ClusterFetcher(sources.open(), objects)
+    reading = Reading(_of_served_version(spec_of(sources, scope.namespace, decisions.settings()), console))
     with console.progress() as show:
-        found = cluster.read(
-            ReadOptions(
-                sources.filename,
-                recursive=sources.recursive,
-                namespace=namespace,
-                semantics=semantics,
-                stdin=stdin or sys.stdin.buffer,
-                progress=lambda step: show(
-                    lambda: (
-                        f"reading {step.file}: {step.objects_read} objects, "
-                        f"{100 * step.bytes_read // max(step.bytes_total, 1)} %"
-                    )
-                ),
-                sinks=sinks or {},
-                state=sources.state,
-                live=() if fetcher is None else fetcher.sources(),
-                custom_kinds=configuration.custom_kinds(),
-            )
-        )
-    if fetcher is not None:
-        inputs, _ = found
-        inputs.context_complete = True
-        inputs.unlisted |= fetcher.kinds_not_listed
-        for note in fetcher.notes:
-            console.note(note)
+        found = reading.loaded(show)
+    for note in reading.notes:
+        console.note(note)
     return found
 
 
-def warn_of_ineffective_rules(workloads: Iterable[Workload], cluster: LoadedCluster, console: Console) -> None:
-    """Print a warning for each rule of these workloads that has no effect in the cluster."""
-    if not cluster.index.slots.by_name:
-        return
-    from bayplan.placing import ineffective
-
-    found = ineffective.findings(workloads, cluster, cluster.made_for)
+def warn(warnings: Iterable[Fault], console: Console) -> None:
+    """Print a warning for each rule that has no effect in the cluster."""
+    found = tuple(warnings)
     for fault in found[:MAX_RULES_WARNED_OF]:
         console.warning(str(fault), fault)
     if len(found) > MAX_RULES_WARNED_OF:
         console.warning(f"{len(found) - MAX_RULES_WARNED_OF} more rules have no effect")
 
 
-def note_empty_namespace(namespace: str, inputs: Inputs, console: Console) -> None:
-    """Print a note if nothing in the input is in the namespace: an empty answer would look like a good one."""
-    known = inputs.namespace_names()
-    if namespace not in known:
-        near = difflib.get_close_matches(namespace, sorted(known), n=1)
-        advice = f", did you mean {near[0]}?" if near else ""
-        console.note(f"nothing in the input is in namespace {namespace}{advice}")
+@contextlib.contextmanager
+def in_progress(found: Asked, console: Console) -> Iterator[Asked]:
+    """The same, showing its progress while the block runs."""
+    with console.progress() as show:
+        yield found.reporting(lambda text: show(lambda: text))

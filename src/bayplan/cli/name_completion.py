@@ -1,5 +1,5 @@
 """
-Completion of namespaces and of KIND/NAME from the files on the command line.
+Completion of namespaces and of KIND/NAME from the files on the command line and from the live cluster that it names.
 
 It must answer while a person types, so files are skimmed rather than read: only what identifies objects is looked at,
 and only in the first megabytes. What cannot be skimmed gives no candidates.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 import msgspec
@@ -96,29 +96,45 @@ def _paths(ctx: click.Context) -> list[str]:
 
 
 def complete_namespace(ctx: click.Context, _: click.Parameter, typed: str) -> list[str]:
-    """The namespaces of the files."""
+    """The namespaces of the files and of the cluster."""
     found = set()
     for kind, namespace, name in identities(_paths(ctx)):
         found.add(name if kind == "Namespace" else namespace)
+    found |= {name for _, name in _live_names(ctx, ["Namespace"], None)}
     return sorted(one for one in found if one and one.startswith(typed))
 
 
 def complete_workload(ctx: click.Context, _: click.Parameter, typed: str) -> list[str]:
-    """KIND/NAME of the pods, the controllers and the bindings of the files; NAME alone after a kind."""
+    """KIND/NAME of the pods, the controllers and the bindings of the input; NAME alone after a kind."""
     from bayplan.wire import kinds
 
     rows = {row.kind: row.kind.lower() for row in kinds.KINDS.values() if row.pod_path is not None}
     rows |= {row.kind: row.kind.lower() for row in kinds.held_in("bindings")}
     short = {name: row.kind for row in kinds.KINDS.values() for name in (row.short_name, row.plural, row.kind.lower())}
-    wanted, before = ctx.params.get("namespace"), ctx.params.get("workload") or ()
+    namespace, before = ctx.params.get("namespace"), ctx.params.get("workload") or ()
     asked, slash, _name = typed.partition("/")
+    if before:
+        wanted = {short.get(before[0].lower(), "")} & rows.keys()
+    else:
+        wanted = {kind for kind, shown in rows.items() if not slash and shown.startswith(typed)}
+        wanted |= {short.get(asked.lower(), "")} & rows.keys()
+    named = {(k, name) for k, its, name in identities(_paths(ctx)) if namespace in (None, its or namespace)}
     found = set()
-    for kind, namespace, name in identities(_paths(ctx)):
-        if kind not in rows or not name or wanted not in (None, namespace or wanted):
-            continue
-        if before:
-            found |= {name} if short.get(before[0].lower()) == kind else set()
-        else:  # in the spelling that was begun
+    for kind, name in {*named, *_live_names(ctx, wanted, namespace)}:
+        if kind in wanted and name:
+            # In the spelling that was begun.
             written = asked if slash and short.get(asked.lower()) == kind else rows[kind]
-            found.add(f"{written}/{name}")
+            found.add(name if before else f"{written}/{name}")
     return sorted(one for one in found if one.startswith(typed))
+
+
+def _live_names(ctx: click.Context, wanted: Iterable[str], namespace: str | None) -> set[tuple[str, str]]:
+    """Kind and name of the objects of these kinds in the live cluster, if one is read."""
+    from bayplan.cli import live_completion
+    from bayplan.wire import kinds
+
+    sources = live_completion.sources_of(ctx)
+    if sources is None or not wanted:
+        return set()
+    rows = [row for row in kinds.decoded() if row.kind in wanted]
+    return {(row.kind, name) for row, name in live_completion.names(sources, rows, namespace)}

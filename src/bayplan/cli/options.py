@@ -7,7 +7,7 @@ It does not know the commands.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
@@ -18,10 +18,10 @@ from bayplan.cli.connection_options import CONNECTION, ConnectionOptions
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
-    from bayplan.engine.engine import EngineOf
-    from bayplan.indexing.placement_index import PlacementIndex
+    from bayplan.controllers.autoscalers import AssumedLoad
+    from bayplan.library.inputs import Scope
+    from bayplan.library.settings import Settings
     from bayplan.mapping.bindings import LabelKeys
-    from bayplan.model.kubernetes_versions import KubernetesVersion
     from bayplan.model.workloads import Workload
     from bayplan.rules.rule import AnyRule
     from bayplan.writing.chosen_output import Arrangement
@@ -96,22 +96,22 @@ class ScopeOptions(msgspec.Struct, frozen=True):
     all_namespaces: bool
     selector: str | None
 
-    def predicate(self) -> Callable[[Workload], bool]:
-        """Whether a workload is in the namespace and matches the selector; a bad selector is a usage error."""
-        includes = self.includes()
-        return lambda workload: includes(workload.namespace, workload.labels)
+    def scope(self) -> Scope:
+        """The same for the library."""
+        from bayplan.library.inputs import Scope
 
-    def includes(self) -> Callable[[str, dict[str, str]], bool]:
-        """The same by namespace and labels."""
-        wanted = None if self.all_namespaces else self.namespace
-        selector = None if self.selector is None else value_types.parse_selector(self.selector)
-        return lambda namespace, labels: wanted in (None, namespace) and (selector is None or selector.matches(labels))
+        return Scope(None if self.all_namespaces else self.namespace, self.selector)
+
+    def predicate(self) -> Callable[[Workload], bool]:
+        """Whether a workload is in the namespace and matches the selector; raises ArgumentError for a bad selector."""
+        includes = self.scope().includes()
+        return lambda workload: includes(workload.namespace, workload.labels)
 
 
 class DecisionOptions(msgspec.Struct, frozen=True):
     """The semantics and the seed of decisions."""
 
-    semantics: str
+    semantics: Literal["upstream", "design"]
     kubernetes_version: str
     switch: tuple[str, ...]
     seed: str
@@ -120,64 +120,49 @@ class DecisionOptions(msgspec.Struct, frozen=True):
 
     def label_keys(self) -> LabelKeys:
         """The label keys that workload affinity and anti-affinity in a fleet may use."""
-        from bayplan.mapping.bindings import LabelKeys
+        from bayplan.library import settings
 
-        return LabelKeys(
-            *(
-                None if text is None else tuple(key.strip() for key in text.split(",") if key.strip())
-                for text in (self.affinity_label_keys, self.anti_affinity_label_keys)
-            )
+        return settings.label_keys(self.settings())
+
+    def settings(self, hpa: AssumedLoad = "current") -> Settings:
+        """The same for the library, with what the configuration file says of the scheduler and of custom kinds."""
+        return msgspec.structs.replace(
+            configured_settings(),
+            semantics=self.semantics,
+            switches=value_types.switches(self.switch),
+            kubernetes_version=self.kubernetes_version,
+            seed=self.seed,
+            hpa=hpa,
+            affinity_label_keys=_keys(self.affinity_label_keys),
+            anti_affinity_label_keys=_keys(self.anti_affinity_label_keys),
         )
 
 
-def configured_engines() -> Callable[[PlacementIndex], EngineOf]:
-    """The engines over an index by workload: one for each profile, however many schedulers the workloads name."""
-    from bayplan.engine.engine import Engine
-
-    first = configured_rules("")  # reports a bad configuration before any input is read
-    written = (configuration.current().scheduler or {}).get("profiles") or ()
-    named = {name: configured_rules(name) for profile in written if (name := profile.get("schedulerName"))}
-
-    def over(index: PlacementIndex) -> EngineOf:
-        default, by_name = Engine(index, first), {name: Engine(index, rules) for name, rules in named.items()}
-        return lambda workload: by_name.get(workload.scheduler_name or DEFAULT_SCHEDULER, default)
-
-    return over
+def _keys(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(key.strip() for key in text.split(",") if key.strip())
 
 
-def known_schedulers() -> frozenset[str]:
-    """The schedulers whose pods are placed: those with a profile in the configuration, Bayplan and kube-scheduler."""
-    from bayplan.controllers.pod_admission import SCHEDULERS
+def configured_settings() -> Settings:
+    """The scheduler and the custom kinds of the configuration file, and the version of --kubernetes-version."""
+    from bayplan.library.settings import Settings
 
     ctx = click.get_current_context(silent=True)
-    written = (configuration.current(ctx).scheduler or {}).get("profiles") or () if ctx else ()
-    return SCHEDULERS | {name for profile in written if (name := profile.get("schedulerName"))}
-
-
-def decided_version() -> KubernetesVersion:
-    """The version of `--kubernetes-version`; the default one for commands without this option."""
-    from bayplan.model.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
-
-    ctx = click.get_current_context(silent=True)
-    given = ctx.params.get("kubernetes_version") if ctx is not None else None
-    return KubernetesVersion(given) if given else DEFAULT_VERSION
+    if ctx is None:
+        return Settings()
+    found = configuration.current(ctx)
+    return Settings(
+        kubernetes_version=ctx.params.get("kubernetes_version") or "",
+        scheduler=found.scheduler,
+        scheduler_file=found.file,
+        custom_kinds=found.custom_kinds or (),
+    )
 
 
 def configured_rules(scheduler_name: str = DEFAULT_SCHEDULER) -> tuple[AnyRule, ...]:
     """The rules of the configuration's profile for a scheduler, else of its first; else kube-scheduler's defaults."""
-    from bayplan.rules import profiles
+    from bayplan.library import settings
 
-    found, version = configuration.current(), decided_version()
-    if found.scheduler is None:
-        return profiles.pod_rules(profiles.default_profile(version))
-    from bayplan.errors import Fault, InputError
-    from bayplan.reading import scheduler_config
-
-    try:
-        return profiles.pod_rules(scheduler_config.profile_of(found.scheduler, scheduler_name, version))
-    except InputError as error:
-        faults = [Fault(f.message, file=found.file, subject=f.subject, path=f.path) for f in error.faults]
-        raise InputError(faults) from None
+    return settings.rules(configured_settings(), scheduler_name)
 
 
 def _console(
@@ -264,7 +249,8 @@ KUBERNETES_VERSION = Option(
     default="1.36",
     show_default=True,
     heading=_DECISIONS,
-    help="Version of Kubernetes, whose scheduler and API server decide: 1.36 or 1.37.",
+    help="Version of Kubernetes, whose scheduler and API server decide: 1.36 or 1.37. For a live cluster the default "
+    "is that of its API server, or the nearest known one.",
 )
 DECISIONS = OptionGroup(
     "decisions",

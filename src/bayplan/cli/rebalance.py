@@ -18,12 +18,10 @@ from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
     from bayplan.enforcing.move_execution import MoveEvent, MoveSettings, MovesOutcome
-    from bayplan.enforcing.rebalancing import DisruptionLimits, Rebalancing
-    from bayplan.enforcing.soft_rules import Shares
+    from bayplan.enforcing.rebalancing import Rebalancing
     from bayplan.live.moving import Mover
     from bayplan.live.pod_moves import PodMoves
-    from bayplan.model.workloads import Workload
-    from bayplan.reading.fleet import Fleet
+    from bayplan.model.workloads import Workload, WorkloadKey
 
 _HEADING = "Apply"
 _DOCUMENT_FORMATS = ("json", "yaml")
@@ -157,53 +155,31 @@ def rebalance(
 ) -> int:
     """Write the plan, and carry it out with --apply; exit code 1 if a move gains something."""
     applying.check(sources, output)
-    movable, rules = scope.predicate(), options.configured_rules()
-
-    def load(to: Console) -> PodMoves | Fleet:
-        """The cluster or the fleet as it is now."""
-        from bayplan.live.pod_moves import PodMoves
-        from bayplan.reading.fleet import Fleet
-
-        found = loading.load(sources, scope, decisions, to)
-        return found if isinstance(found, Fleet) else PodMoves(found, rules, frozenset(grant))
-
     if applying.apply:
+        movable, rules = scope.predicate(), options.configured_rules()
+
+        def load(to: Console) -> PodMoves:
+            """The cluster as it is now."""
+            from bayplan.live.pod_moves import PodMoves
+            from bayplan.reading.cluster import LoadedCluster
+
+            found = loading.read(sources, scope, decisions, to)
+            if not isinstance(found, LoadedCluster):
+                raise click.UsageError("--apply moves pods between nodes; it is not supported for fleets")
+            return PodMoves(found, rules, frozenset(grant))
+
         return apply(ApplyRequest(max_moves, movable, output, exit_zero), applying, load, sources, console)
-    found = load(console)
-    from bayplan.enforcing.rebalancing import DisruptionLimits
-    from bayplan.live.pod_moves import PodMoves
-    from bayplan.writing import rebalance_report
+    state = loading.load(sources, scope, decisions, console)
+    from bayplan.library.cluster import Cluster
 
-    if isinstance(found, PodMoves):
-        plan = found.plan(DisruptionLimits(max_moves=max_moves, movable=movable, budgets=found.budgets))
-        index = found.cluster.index
+    if isinstance(state, Cluster):
+        plan = state.rebalance(max_moves=max_moves, grant=grant)
     else:
-        plan = _fleet_plan(found, DisruptionLimits(max_moves=max_moves, movable=movable))
-        index = found.index
-    console.answer(rebalance_report.written(plan, index, output, console.table_width))
-    console.note(rebalance_report.summary(plan))
-    return commands.exit_code(not plan.moves, exit_zero=exit_zero)
-
-
-def _fleet_plan(fleet: Fleet, limits: DisruptionLimits) -> Rebalancing:
-    from bayplan.assigning.cluster_ranking import FleetEngine
-    from bayplan.enforcing import rebalancing
-    from bayplan.enforcing.soft_rules import FleetPreferences
-    from bayplan.placing import place_bindings
-    from bayplan.rules import profiles
-
-    index, engine = fleet.index, FleetEngine(fleet.index, profiles.fleet_rules())
-
-    def movable(workload: Workload) -> bool:
-        return workload.key not in fleet.not_scheduled and limits.movable(workload)
-
-    def rescheduled(workload: Workload) -> Shares:
-        placement = place_bindings.place_again(workload, engine)
-        return placement.shares if placement.placed else ()
-
-    return rebalancing.plan_moves(
-        index, rescheduled, FleetPreferences(index), msgspec.structs.replace(limits, movable=movable)
-    )
+        plan = state.rebalance(max_moves=max_moves)
+    console.answer(plan.to_text(output, width=console.table_width))
+    for line in plan.summary:
+        console.note(line)
+    return commands.exit_code(plan.ok, exit_zero=exit_zero)
 
 
 class ApplyRequest(msgspec.Struct, frozen=True):
@@ -218,18 +194,18 @@ class ApplyRequest(msgspec.Struct, frozen=True):
 def apply(
     request: ApplyRequest,
     applying: ApplyOptions,
-    load: Callable[[Console], PodMoves | Fleet],
+    load: Callable[[Console], PodMoves],
     cluster: options.InputOptions,
     console: Console,
 ) -> int:
     """Plan, ask for confirmation, and make the moves, reporting each step; exit code 1 if a move is left."""
     from bayplan.writing import rebalance_report, versioned
 
-    view = _pods_only(load(console))
+    view = load(console)
     plan = _plan(view, request, console)
     is_document = request.output in _DOCUMENT_FORMATS
     if not is_document or not plan.moves:
-        console.answer(rebalance_report.written(plan, view.cluster.index, request.output, console.table_width))
+        console.answer(rebalance_report.written(plan, _moved(plan, view), request.output, console.table_width))
     console.note(rebalance_report.summary(plan))
     if not plan.moves:
         return commands.EXIT_YES
@@ -238,7 +214,7 @@ def apply(
         console.note("nothing was moved")
         return commands.exit_code(False, exit_zero=request.exit_zero)
     quiet = msgspec.structs.replace(console, verbosity=-1)  # notes on the input were printed by the first load
-    moving = _move(cluster, plan, view, lambda: _pods_only(load(quiet)), settings=applying.settings(), console=console)
+    moving = _move(cluster, plan, view, lambda: load(quiet), settings=applying.settings(), console=console)
     import asyncio
 
     outcome = asyncio.run(moving)
@@ -249,12 +225,9 @@ def apply(
     return commands.exit_code(outcome.is_complete, exit_zero=request.exit_zero)
 
 
-def _pods_only(found: PodMoves | Fleet) -> PodMoves:
-    from bayplan.reading.fleet import Fleet
-
-    if isinstance(found, Fleet):
-        raise click.UsageError("--apply moves pods between nodes; it is not supported for fleets")
-    return found
+def _moved(plan: Rebalancing, view: PodMoves) -> dict[WorkloadKey, Workload]:
+    records = view.cluster.index.records
+    return {one.workload: records[one.workload].workload for one in plan.moves}
 
 
 def _plan(view: PodMoves, request: ApplyRequest, console: Console) -> Rebalancing:

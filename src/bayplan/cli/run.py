@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import functools
 import logging
-import signal
 import socket
 import uuid
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from bayplan.cli import (
     commands,
@@ -22,7 +17,6 @@ from bayplan.cli import (
     guard_options,
     options,
     run_audit,
-    run_webhook,
     value_types,
 )
 from bayplan.cli.command_table import SUMMARIES
@@ -32,13 +26,9 @@ from bayplan.cli.run_audit import PERIODIC_AUDIT, PeriodicAuditOptions
 from bayplan.cli.run_webhook import WEBHOOK, WebhookOptions
 
 if TYPE_CHECKING:
-    from bayplan.kube_api.connection import Connection
     from bayplan.live.assembly import ServerAddress
-    from bayplan.live.event_loop import IterationTimer
-    from bayplan.live.process import SchedulerProcess
-    from bayplan.live.running import RunningScheduler
-    from bayplan.live.running_fleet import RunningFleetScheduler
-    from bayplan.webhook.running import WebhookSettings
+
+log = logging.getLogger(__name__)
 
 _SCHEDULER, _ELECTION, _SERVING = "Scheduler", "Leader election", "Metrics, health and explanations"
 DEFAULT_SCHEDULER_NAME = "bayplan"
@@ -93,7 +83,20 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default=None,
             heading=_SCHEDULER,
             help="Schedule the bindings of a Karmada control plane on its clusters, or pods on nodes. By default "
-            "bindings if the API server serves clusters.karmada.io, else pods.",
+            "bindings if the API server serves Karmada's bindings or clusters, else pods.",
+        ),
+        commands.Option(
+            "--fleet-context",
+            metavar="NAME",
+            heading=_SCHEDULER,
+            help="Schedule pods, and in the same process the bindings of the Karmada control plane of this context.",
+        ),
+        commands.Option(
+            "--fleet-kubeconfig",
+            metavar="FILE",
+            type=click.Path(),
+            heading=_SCHEDULER,
+            help="The kubeconfig file of that control plane, if it is another one; its current context by default.",
         ),
         commands.Option("--dry-run", is_flag=True, heading=_SCHEDULER, help="Log decisions, but write nothing."),
         commands.Option(
@@ -122,6 +125,24 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             help="Do not schedule pods with more scheduling constraints than this: terms and their requirements, "
             "spread constraints, tolerations, volumes, ports, resources and labels. Such a pod gets an event. 0 for "
             "no limit.",
+        ),
+        commands.Option(
+            "--max-binding-constraints",
+            type=click.IntRange(min=0),
+            default=1000,
+            show_default=True,
+            metavar="N",
+            heading=_SCHEDULER,
+            help="Do not schedule bindings whose placement has more scheduling constraints than this: groups of "
+            "clusters, each of which counts as ten, tiers, requirements, tolerations and spread constraints. Such a "
+            "binding gets an event. 0 for no limit.",
+        ),
+        commands.Option(
+            "--place-group-members",
+            is_flag=True,
+            heading=_SCHEDULER,
+            help="Place pods that are in a group one by one, like others. By default they are left unscheduled with an "
+            "event, because groups are not placed as a whole on a live cluster yet.",
         ),
         commands.Option(
             "--reserve-after",
@@ -226,8 +247,8 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             show_default=True,
             heading=_SERVING,
             help="Listen address of /explain?pod=NAMESPACE/NAME, which explains a pod as `bayplan explain -o json` "
-            "does; 0 to disable it. Responses describe pods of all namespaces, and the endpoint keeps a copy of the "
-            "index while it is in use.",
+            "does, and of /explain?binding=NAMESPACE/NAME; 0 to disable it. Responses describe pods of all namespaces, "
+            "and the endpoint keeps a copy of the index while it is in use.",
         ),
     ),
 )
@@ -236,10 +257,14 @@ def run(
     scheduler_name: tuple[str, ...],
     name_other_namespaces: bool,
     fleet: bool | None,
+    fleet_context: str | None,
+    fleet_kubeconfig: str | None,
     dry_run: bool,
     kube_api_qps: float,
     kube_api_burst: int,
     max_pod_constraints: int,
+    place_group_members: bool,
+    max_binding_constraints: int,
     reserve_after: str,
     max_reservations: int,
     record: str | None,
@@ -261,12 +286,13 @@ def run(
     console: Console,
 ) -> int:
     """Run until stopped."""
+    from bayplan.cli import server_version
+    from bayplan.cli.scheduler_choice import SchedulerChoice
     from bayplan.explaining.peer_names import PeerNames
     from bayplan.live import logs
     from bayplan.live.assembly import Election, SchedulerSettings
     from bayplan.live.event_loop import IterationTimer
-    from bayplan.live.running import RunningScheduler
-    from bayplan.live.running_fleet import RunningFleetScheduler
+    from bayplan.writing import recordings
 
     level = logging.WARNING if console.verbosity < 0 else logging.DEBUG if console.verbosity else logging.INFO
     logs.to_standard_error(level, as_json=console.log_format == "json")
@@ -279,9 +305,15 @@ def run(
         renew_deadline=deadline,
         retry_period=retry,
     )
+    # What is wrong with the options is reported before a server is asked.
+    value_types.semantics_with(decisions.semantics, decisions.switch)
+    if record:
+        recordings.check_path(record)
+    connection = cluster.open(qps=kube_api_qps, burst=kube_api_burst)
+    version = server_version.adopted(connection, decisions.kubernetes_version, log.warning)
     settings = SchedulerSettings(
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-        semantics=value_types.semantics_with(decisions.semantics, decisions.switch, decisions.kubernetes_version),
+        semantics=value_types.semantics_with(decisions.semantics, decisions.switch, version),
         seed=decisions.seed,
         election=election if leader_elect else None,
         addresses=_addresses(metrics_bind_address, health_probe_bind_address, explain_bind_address),
@@ -293,78 +325,29 @@ def run(
         enforcement_dry_run=enforcement.is_dry,
         quota=webhook_options.webhook,
         max_pod_constraints=max_pod_constraints,
+        places_group_members=place_group_members,
+        max_binding_constraints=max_binding_constraints,
         names_other_namespaces=name_other_namespaces,
         reserve_after=value_types.seconds(reserve_after),
         max_reservations=max_reservations,
     )
     profiles = {name: options.configured_rules(name) for name in scheduler_name or (DEFAULT_SCHEDULER_NAME,)}
-    connection = cluster.open(qps=kube_api_qps, burst=kube_api_burst)
-    webhook = webhook_options.settings(settings.semantics, guard.settings(), PeerNames(name_other_namespaces))
-    audits = functools.partial(run_audit.opened, periodic_audit, cluster)
-    loop_timer = IterationTimer()
-    given = {
-        "--enforcement": settings.enforcement is not None,
-        "--webhook": webhook is not None,
-        "--audit": periodic_audit.audit,
-        "--explain-bind-address": settings.explain_address is not None,
-        "--reserve-after": settings.reserve_after > 0,
-    }
-    names, keys = list(profiles), decisions.label_keys()
+    of_fleet = cluster.of_another(fleet_context, fleet_kubeconfig)
+    names_seen = PeerNames(name_other_namespaces)
     choice = SchedulerChoice(
-        fleet,
-        functools.partial(RunningFleetScheduler, connection, names, settings, keys),
-        functools.partial(RunningScheduler, connection, profiles, settings),
-        [name for name, is_given in given.items() if is_given],
+        connection=connection,
+        fleet=fleet,
+        fleet_connection=None if of_fleet is None else of_fleet.open(qps=kube_api_qps, burst=kube_api_burst),
+        settings=settings,
+        profiles=profiles,
+        keys=decisions.label_keys(),
+        webhook=functools.partial(webhook_options.settings, settings.semantics, guard.settings(), names_seen),
+        audits=functools.partial(run_audit.opened, periodic_audit, cluster) if periodic_audit.audit else None,
     )
-    loop_timer.run(lambda: _run(connection, choice, webhook, audits, loop_timer))
+    choice.check()
+    loop_timer = IterationTimer()
+    loop_timer.run(lambda: choice.run(loop_timer))
     return commands.EXIT_YES
-
-
-class SchedulerChoice(msgspec.Struct, frozen=True):
-    """Whether bindings or pods are scheduled (`fleet` None: by discovery), and the given options for pods alone."""
-
-    fleet: bool | None
-    of_bindings: Callable[[], RunningFleetScheduler]
-    of_pods: Callable[[], RunningScheduler]
-    options_of_pods: list[str]
-
-    async def is_taken(self, connection: Connection) -> bool:
-        """Whether bindings are scheduled on this API server; a usage error if there are options for pods."""
-        from bayplan.watching import fleet_resources
-
-        taken = await fleet_resources.is_fleet(connection) if self.fleet is None else self.fleet
-        if taken and self.options_of_pods:
-            names = ", ".join(self.options_of_pods)
-            raise click.UsageError(f"not available for bindings of a Karmada control plane: {names}")
-        return taken
-
-
-async def _run(
-    connection: Connection,
-    choice: SchedulerChoice,
-    webhook: WebhookSettings | None,
-    audits: Callable[[RunningScheduler], contextlib.AbstractAsyncContextManager[None]],
-    loop_timer: IterationTimer,
-) -> None:
-    async with connection:
-        if await choice.is_taken(connection):
-            fleet = choice.of_bindings()
-            _follow(fleet, loop_timer)
-            await fleet.run()
-            return
-        running = choice.of_pods()
-        _follow(running, loop_timer)
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGUSR1, running.toggle_enforcement)
-        async with run_webhook.opened(webhook, connection, running), audits(running):
-            await running.run()
-
-
-def _follow(running: SchedulerProcess[Any], loop_timer: IterationTimer) -> None:
-    """Measure the loop of a scheduler, and stop it on a signal."""
-    loop_timer.on_iteration = running.observe_loop_iteration
-    for stopping in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(stopping, running.stop)
 
 
 def _addresses(*texts: str) -> tuple[ServerAddress, ...]:

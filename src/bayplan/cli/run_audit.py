@@ -115,24 +115,17 @@ def _send(sender: Connection, cluster: ConnectionOptions, profile: str) -> None:
 
 def audit_once(cluster: ConnectionOptions, profile: str) -> Findings:
     """The samples of one audit of the live cluster, or the error. Displaced pods are not rescheduled."""
-    from bayplan.auditing import audit, profiles, surveying, survival, workload_groups
-    from bayplan.cli.audit_live import AuditFetcher
     from bayplan.errors import BayplanError
-    from bayplan.reading import audit_files
-    from bayplan.reading.files import ReadOptions
-    from bayplan.writing import audit_formats
+    from bayplan.library import fleet
+    from bayplan.library.audit_settings import AuditSettings
+    from bayplan.library.inputs import InputSpec
 
+    live = fleet.cluster_of(InputSpec(connect=cluster.open, is_asked_once=True))
     try:
-        fetching = AuditFetcher(cluster.open())
-        given = audit_files.load(ReadOptions(live=fetching.sources()), unlisted=fetching.unlisted)
+        found = live.audit(AuditSettings(profile=profile, reschedule=False))
     except BayplanError as error:
         return [], str(error)
-    layout = surveying.layout_of(given)
-    workloads = workload_groups.workloads_of(given, layout)
-    levels = survival.survey_losses(layout, workloads.all if workloads else None)
-    counted = survival.Survival(asked=survival.ALL_LEVELS, levels=tuple(levels), note="rescheduling is off")
-    found = audit.run_audit(layout, profiles.PROFILES[profile], workloads=workloads, survival=counted)
-    return list(audit_formats.gauge_samples(found, passed=found.passed())), ""
+    return found.samples(), ""
 
 
 PERIODIC_AUDIT = OptionGroup(

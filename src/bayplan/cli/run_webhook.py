@@ -6,7 +6,7 @@ import contextlib
 import functools
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from bayplan.explaining.peer_names import PeerNames
     from bayplan.indexing.placement_index import PlacementIndex
     from bayplan.kube_api.connection import Connection
+    from bayplan.live.process import SchedulerProcess
     from bayplan.live.running import RunningScheduler
     from bayplan.model.semantics import Semantics
     from bayplan.model.workloads import Workload
     from bayplan.validating.guard import GuardSettings
     from bayplan.webhook.manifests import WebhookAddress
+    from bayplan.webhook.reviewers import ClusterView
     from bayplan.webhook.running import WebhookSettings
     from bayplan.webhook.serving import WebhookServer
 
@@ -45,8 +47,10 @@ class WebhookOptions(msgspec.Struct, frozen=True):
     webhook_client_name: tuple[str, ...]
     quota_charge: Literal["largest", "average"]
 
-    def settings(self, semantics: Semantics, guard: GuardSettings, names: PeerNames) -> WebhookSettings | None:
-        """The webhook; None if it is off."""
+    def settings(
+        self, semantics: Semantics, guard: GuardSettings, names: PeerNames, *, fleet: bool = False
+    ) -> WebhookSettings | None:
+        """The webhook, for pods or for a Karmada control plane; None if it is off."""
         if not self.webhook:
             return None
         from bayplan.webhook import admission_handler
@@ -66,6 +70,7 @@ class WebhookOptions(msgspec.Struct, frozen=True):
             path_file=self.webhook_path_file or "",
             client_ca=self.webhook_client_ca_file or "",
             client_names=self.webhook_client_name,
+            fleet=fleet,
         )
 
 
@@ -109,9 +114,12 @@ class SchedulerView:
 
 @contextlib.asynccontextmanager
 async def opened(
-    webhook: WebhookSettings | None, connection: Connection, running: RunningScheduler
+    webhook: WebhookSettings | None,
+    connection: Connection,
+    running: SchedulerProcess[Any],
+    view: ClusterView | None = None,
 ) -> AsyncIterator[None]:
-    """Serve the webhook inside the block, if there is one."""
+    """Serve the webhook inside the block, if there is one; without a view it reviews nothing by the cluster's state."""
     if webhook is None:
         yield
         return
@@ -121,7 +129,7 @@ async def opened(
         webhook,
         connection,
         lambda error: log.error(str(error)),
-        SchedulerView(running, connection),
+        view,
         running.observe_review,
     ) as server:
         add_counters(running, server)
@@ -129,7 +137,7 @@ async def opened(
         yield
 
 
-def add_counters(running: RunningScheduler, server: WebhookServer) -> None:
+def add_counters(running: SchedulerProcess[Any], server: WebhookServer) -> None:
     """Add what the limits of the webhook have done to the metrics of the scheduler."""
     for name, text, counts in (
         (

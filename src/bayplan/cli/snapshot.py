@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pathlib
 import secrets
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from bayplan.cli import commands, loading, options
 from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
-
-if TYPE_CHECKING:
-    from bayplan.wire.pods import Pod
 
 _HEADING = "Names"
 _KEY_BYTES = 32
@@ -61,23 +57,19 @@ def snapshot(
     console: Console,
 ) -> int:
     """Write the snapshot."""
-    sources.check()
-    key = _key(hash_key_file) if hash_key_file else secrets.token_bytes(_KEY_BYTES)
-    from bayplan.model.semantics import DESIGN
-    from bayplan.wire import kinds
-    from bayplan.writing import snapshots, tables
-    from bayplan.writing.name_hashing import Renaming
+    spec = loading.spec_of(sources, namespace, options.configured_settings())
+    key = _key(hash_key_file) if hash_key_file else secrets.token_bytes(_KEY_BYTES) if hash_names else None
+    from bayplan.library.cluster import Cluster
+    from bayplan.library.reading import Reading
+    from bayplan.writing import tables
 
-    pods: list[Pod] = []
-    # With the semantics that accept most objects: whatever Bayplan can decide on can be reported.
-    inputs, _ = loading.read(sources, namespace, DESIGN, console, sinks={kinds.POD: pods.append})
-    taken = snapshots.snapshot_of(inputs, pods)
-    hides = hash_names or bool(hash_key_file)
-    console.answer(taken.text(Renaming(key) if hides else None))
-    for missing in (*inputs.hints, *snapshots.left_out(inputs)):
+    with loading.in_progress(Cluster(Reading(spec)), console) as state:
+        taken = state.snapshot(hash_key=key)
+    console.answer(taken.text)
+    for missing in taken.notes:
         console.note(missing)
-    names = "names are hashed" if hides else "names are not hashed; use --hash-names to hash them"
-    console.note(f"{tables.counted(len(taken.objects), 'object')}; {names}")
+    names = "names are not hashed; use --hash-names to hash them" if key is None else "names are hashed"
+    console.note(f"{tables.counted(taken.n_objects, 'object')}; {names}")
     return commands.EXIT_YES
 
 

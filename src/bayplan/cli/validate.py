@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-import pathlib
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
+import msgspec
 
 from bayplan.cli import commands, guard_options, options, value_types
 from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 
 if TYPE_CHECKING:
-    from bayplan.enforcing.pod_guard import GuardVerdict
     from bayplan.model.kubernetes_versions import KubernetesVersion
-    from bayplan.model.semantics import Semantics
-    from bayplan.reading.documents import Document
-    from bayplan.validating.guard import GuardSettings
-    from bayplan.writing.findings import ValidationReport
 
 _FORMATS = ("table", "json", "yaml", "sarif", "junit", "markdown")
 _ERRORS, _WARNINGS = "error", "warning"
@@ -89,7 +82,7 @@ def validate(
     kubernetes_version: KubernetesVersion,
     output: str,
     namespace: str | None,
-    fail_on: str,
+    fail_on: Literal["error", "warning"],
     exit_zero: bool,
     files: options.FileOptions,
     guard: guard_options.GuardOptions,
@@ -99,78 +92,28 @@ def validate(
     """Write the findings; exit code 1 if an object would be rejected, 2 if a file cannot be read."""
     if not kustomize:
         files.check()
-    from bayplan.cli import examine_files
-    from bayplan.reading import kustomizing
+    from bayplan.library.settings import Settings
+    from bayplan.library.validation import validate as validated
 
-    ignored_paths, ignored_ids = _ignored(ignore)
-    semantics = value_types.semantics_with(requester.semantics, requester.switch)
-    report = examine_files.examine(
-        examine_files.Examined(
-            files.filename,
-            files.recursive,
-            namespace or "default",
-            kubernetes_version,
-            _guard_check(guard.settings(), requester, semantics),
-            semantics,
-            [kustomizing.render(folder) for folder in kustomize],
-            ignored_paths,
-            ignored_ids,
-        )
+    settings = Settings(
+        semantics=requester.semantics,
+        switches=value_types.switches(requester.switch),
+        kubernetes_version=kubernetes_version,
     )
-    for finding in report.warnings:
-        console.warning(str(finding.fault), finding.fault)
-    _write(report, output, kubernetes_version, console)
-    if not report.all_read:  # a file that cannot be read was not checked, so --exit-zero does not apply
+    answer = validated(
+        *files.filename,
+        recursive=files.recursive,
+        namespace=namespace or "default",
+        settings=settings,
+        kustomize=kustomize,
+        ignore=ignore,
+        guard=msgspec.to_builtins(guard.settings()),
+        as_user=requester.as_user or "",
+        as_groups=requester.as_group,
+    )
+    for warning in answer.warnings:
+        console.warning(str(warning), warning.fault)
+    console.answer(answer.to_text(output, width=console.table_width))
+    if not answer.complete:  # a file that cannot be read was not checked, so --exit-zero does not apply
         return commands.EXIT_BAD_INPUT
-    is_valid = not report.errors and not (fail_on == _WARNINGS and report.warnings)
-    return commands.exit_code(is_valid, exit_zero=exit_zero)
-
-
-def _ignored(given: Sequence[str]) -> tuple[list[str], frozenset[str]]:
-    """The paths and the ids of --ignore; what is neither is a usage error, because it would ignore nothing."""
-    from bayplan.writing.findings import MEANINGS
-
-    ids = {one for one in given if one in MEANINGS}
-    paths = [one for one in given if one not in ids]
-    for path in paths:
-        if "*" not in path and not pathlib.Path(path).exists():
-            near = difflib.get_close_matches(path, MEANINGS, n=1)
-            advice = f", did you mean {near[0]}?" if near else ""
-            raise click.BadParameter(
-                f"{path!r} is neither a file or directory nor the id of a finding{advice}", param_hint="--ignore"
-            )
-    return paths, frozenset(ids)
-
-
-def _guard_check(
-    settings: GuardSettings, asked: guard_options.RequesterOptions, semantics: Semantics
-) -> Callable[[Document], GuardVerdict]:
-    """A function: the verdict of the guard on a document, with the settings of this run."""
-    from bayplan.enforcing import pod_guard
-    from bayplan.validating.guard import Requester
-
-    requester = Requester(asked.as_user or "", asked.as_group)
-
-    def check(document: Document) -> GuardVerdict:
-        pod = pod_guard.read_pod_like(document.locate().root, document.namespace)
-        return pod_guard.GuardVerdict() if pod is None else pod_guard.guard_verdict(pod, semantics, settings, requester)
-
-    return check
-
-
-def _write(report: ValidationReport, output: str, version: str, console: Console) -> None:
-    import bayplan
-    from bayplan.writing import findings, tables, validation_formats, versioned
-
-    match output:
-        case "sarif":
-            console.answer(versioned.as_json(validation_formats.sarif(report, bayplan.__version__)))
-        case "junit":
-            console.answer(validation_formats.junit(report))
-        case "markdown":
-            console.answer(validation_formats.markdown(report))
-        case "table":
-            drawn = tables.rendered(findings.table(report), console.table_width) if report.errors else ""
-            console.answer(f"{drawn}{findings.summary(report)}\n")
-        case _:
-            console.answer(versioned.written(findings.document(report, version), output))
+    return commands.exit_code(answer.passes(fail_on=fail_on), exit_zero=exit_zero)

@@ -7,28 +7,17 @@ A bad value is a usage error under the name of its option. Durations and address
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 if TYPE_CHECKING:
-    from bayplan.model.labels import Requirement, Selector
     from bayplan.model.semantics import Semantics
 
 _SECONDS_BY_UNIT = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
 _MAX_PORT = 65535
-_SWITCH = "--switch"
-_KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
-_VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
-# Compiled on first use: a selector is rare.
-_SET_BASED = rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)"
-_EQUALITY = rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})"
-_EXISTENCE = rf"(!?)\s*({_KEY})"
-_COMMA = r",(?![^()]*\))"  # between requirements, not between the values in parentheses
 
 
 def seconds(text: str) -> float:
@@ -117,68 +106,24 @@ class Name(click.ParamType[str]):
         return str(value)
 
 
-def semantics_with(preset: str, switches: Iterable[str], version: str = "") -> Semantics:
-    """
-    The preset with the switches of `--switch NAME=VALUE` set; raises a usage error for an unknown switch.
+def semantics_with(preset: str, texts: Iterable[str], version: str = "") -> Semantics:
+    """The preset with the switches of `--switch NAME=VALUE` set; the version is that of `--kubernetes-version`."""
+    from bayplan.library import settings
+    from bayplan.library.settings import Settings
 
-    The version is that of `--kubernetes-version`, which is no switch.
-    """
-    from bayplan.model.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
-    from bayplan.model.semantics import Semantics, preset_of
+    asked = Settings(semantics=preset, switches=switches(texts), kubernetes_version=version)  # type: ignore[arg-type]
+    return settings.semantics_of(asked)
 
-    version = KubernetesVersion(version) if version else DEFAULT_VERSION
-    settings = msgspec.to_builtins(preset_of(preset, version))
-    del settings["kubernetesVersion"]
-    for switch in switches:
-        name, equals, text = switch.partition("=")
+
+def switches(texts: Iterable[str]) -> dict[str, str]:
+    """Name → value of each `--switch NAME=VALUE`, as written."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
         if not equals:
-            raise click.BadParameter(f"expected NAME=VALUE, got {switch!r}", param_hint=_SWITCH)
-        if name not in settings:
-            near = difflib.get_close_matches(name, settings, n=1)
-            advice = f"did you mean {near[0]}?" if near else f"the switches are {', '.join(settings)}"
-            raise click.BadParameter(f"unknown switch {name!r}; {advice}", param_hint=_SWITCH)
-        settings[name] = _switch_value(name, text, settings[name])
-    return msgspec.convert({**settings, "kubernetesVersion": version}, Semantics)
-
-
-def _switch_value(name: str, text: str, preset: Any) -> Any:
-    """The value, of the type that the preset has."""
-    if isinstance(preset, int) and not isinstance(preset, bool):
-        if not text.isdecimal():
-            raise click.BadParameter(f"expected {name}=N, a whole number, got {text!r}", param_hint=_SWITCH)
-        return int(text)
-    if not isinstance(preset, bool):
-        return [item for item in text.split(",") if item]
-    if text not in ("true", "false"):
-        raise click.BadParameter(f"expected {name}=true or {name}=false, got {text!r}", param_hint=_SWITCH)
-    return text == "true"
-
-
-def parse_selector(text: str) -> Selector:
-    """
-    The label selector of -l, in kubectl's grammar: `app=web,tier!=db,env in (a,b),!old`.
-
-    Raises a usage error for the first part that is not a requirement.
-    """
-    from bayplan.model import labels
-
-    parts = [part.strip() for part in re.split(_COMMA, text)] if text.strip() else []
-    return labels.selector_of(_requirement(part) for part in parts)
-
-
-def _requirement(part: str) -> Requirement:
-    from bayplan.model import labels
-
-    if found := re.fullmatch(_SET_BASED, part):
-        values = [value.strip() for value in found[3].split(",")]
-        if all(re.fullmatch(_VALUE, value) for value in values):
-            return labels.requirement(found[1], labels.IN if found[2] == "in" else labels.NOT_IN, values)
-    if found := re.fullmatch(_EQUALITY, part):
-        return labels.requirement(found[1], labels.NOT_IN if found[2] == "!=" else labels.IN, [found[3]])
-    if found := re.fullmatch(_EXISTENCE, part):
-        return labels.requirement(found[2], labels.DOES_NOT_EXIST if found[1] else labels.EXISTS)
-    message = f"expected requirements such as app=web, tier!=db, env in (a,b), key or !key, got {part!r}"
-    raise click.BadParameter(message, param_hint="-l")
+            raise click.BadParameter(f"expected NAME=VALUE, got {text!r}", param_hint="--switch")
+        found[name] = value
+    return found
 
 
 class OutputFormat(click.Choice[str]):

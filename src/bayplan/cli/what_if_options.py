@@ -10,11 +10,9 @@ import msgspec
 from bayplan.cli.commands import Option, OptionGroup
 
 if TYPE_CHECKING:
-    from bayplan.controllers.cluster_failures import ClusterEvents
-    from bayplan.model.labels import Taint
+    from bayplan.library.inputs import Supposed
 
 _WHAT_IF = "What if"
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TAINT = "cluster/NAME:KEY[=VALUE]:EFFECT"
 
 
@@ -28,34 +26,18 @@ class WhatIfOptions(msgspec.Struct, frozen=True):
     cordon: tuple[str, ...] = ()
     add_node: tuple[str, ...] = ()
 
-    def cluster_events(self) -> ClusterEvents:
-        """What is supposed to happen to the clusters of a fleet; a bad taint is a usage error, as what is of nodes."""
-        from bayplan.controllers.cluster_failures import ClusterEvents
+    def supposed(self) -> Supposed:
+        """The same for the library."""
+        from bayplan.library.inputs import Supposed
 
-        if self.cordon or self.add_node:
-            option = "--cordon" if self.cordon else "--add-node"
-            raise click.UsageError(f"{option} is for nodes: the input is a fleet")
+        return Supposed(**msgspec.structs.asdict(self))
 
-        return ClusterEvents(self.lose, self.drain, self.recover, tuple(map(_taint, self.taint)))
-
-    def check_for_nodes(self) -> None:
-        """Raise a usage error for what can be supposed of clusters only."""
-        for option in ("taint", "recover"):
+    def check(self, *, is_fleet: bool) -> None:
+        """Raise a usage error for what can be supposed only of nodes in a fleet, and the other way round."""
+        for option in ("cordon", "add_node") if is_fleet else ("taint", "recover"):
             if getattr(self, option):
-                raise click.UsageError(f"--{option} is for fleets: the input has no Cluster objects")
-
-
-def _taint(text: str) -> tuple[str, Taint]:
-    from bayplan.model.labels import Taint
-
-    where, _, taint = text.partition(":")
-    label, colon, effect = taint.rpartition(":")
-    key, _, value = label.partition("=")
-    if not where or not key or not colon or effect not in _EFFECTS:
-        raise click.BadParameter(
-            f"expected {_TAINT} with an effect of {', '.join(_EFFECTS)}, got {text!r}", param_hint="--taint"
-        )
-    return where, Taint(key, value, effect)
+                what = "nodes: the input is a fleet" if is_fleet else "fleets: the input has no Cluster objects"
+                raise click.UsageError(f"--{option.replace('_', '-')} is for {what}")
 
 
 NOTHING_SUPPOSED = WhatIfOptions()

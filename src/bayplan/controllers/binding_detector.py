@@ -7,6 +7,7 @@ the defaults. Policies do not preempt each other (in Karmada, `preemption` needs
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -112,11 +113,14 @@ def updated_binding(
     template: ResourceTemplate | None,
     policy: PropagationPolicy | None,
     priorities: Mapping[str, int],
+    *,
+    template_altered: bool = False,
 ) -> ResourceBinding:
     """
     The binding after a change of its template or policy; its result and all fields not derived from them stay.
 
-    Without its template, the groups of the binding are those that its known labels give.
+    Without its template, the groups of the binding are those that its known labels give. A policy with lazy activation
+    reaches it only with a change of the template.
     """
     spec, metadata = binding.spec, binding.metadata
     if template is not None and template.components is not None:
@@ -124,7 +128,7 @@ def updated_binding(
         spec = msgspec.structs.replace(spec, replicas=0, replica_requirements=None, components=components)
     elif template is not None and template.interpreted and not spec.components:
         spec = msgspec.structs.replace(spec, replicas=template.replicas, replica_requirements=template.requirements)
-    if policy is not None and policy.spec.activation_preference != LAZY:
+    if policy is not None and (policy.spec.activation_preference != LAZY or template_altered):
         labels = bindings.known_labels(binding) if template is None else template.metadata.labels or {}
         spec = _under_policy(spec, policy, priorities, labels)
         kept = {key: text for key, text in (metadata.annotations or {}).items() if key not in _OF_POLICY}
@@ -147,15 +151,46 @@ def _under_policy(
     )
 
 
-def may_select(policy: PropagationPolicy, binding: ResourceBinding) -> bool:
-    """Whether the policy may select the template of the binding, of which only kind and name are known."""
+class SelectionVerdict(enum.Enum):
+    """Whether a policy selects the template of a binding, of which only what the binding reveals is known."""
+
+    SELECTED = enum.auto()
+    NOT_SELECTED = enum.auto()
+    NOT_KNOWN = enum.auto()
+
+
+def selection(policy: PropagationPolicy, binding: ResourceBinding) -> SelectionVerdict:
+    """Whether the policy selects the template of the binding by its kind, name and known labels."""
     named, namespace = binding.spec.resource, policy.metadata.namespace
-    return any(
-        (one.api_version, one.kind) == (named.api_version, named.kind)
-        and (one.namespace or namespace or named.namespace) == named.namespace
-        and one.name in ("", named.name)
-        for one in policy.spec.resource_selectors or ()
-    )
+    found = SelectionVerdict.NOT_SELECTED
+    for one in policy.spec.resource_selectors or ():
+        if (one.api_version, one.kind) != (named.api_version, named.kind):
+            continue
+        if (one.namespace or namespace or named.namespace) != named.namespace or one.name not in ("", named.name):
+            continue
+        if one.name or one.label_selector is None:
+            return SelectionVerdict.SELECTED
+        by_labels = selectors.selector_of(one.label_selector)
+        if by_labels is None or not placements.is_valid_selector(by_labels):
+            continue
+        labels = bindings.known_labels(binding)
+        is_open = UNKNOWN_LABELS in labels
+        if all(need.matches(labels) for need in by_labels.requirements if not is_open or need.key in labels):
+            if all(need.key in labels for need in by_labels.requirements) or not is_open:
+                return SelectionVerdict.SELECTED
+            found = SelectionVerdict.NOT_KNOWN
+    return found
+
+
+def claimed_for(binding: ResourceBinding, policy: PropagationPolicy | None) -> ResourceBinding:
+    """The binding with the labels and annotations that say which policy it belongs to; None: to no policy."""
+    meta = binding.metadata
+    labels = {key: value for key, value in (meta.labels or {}).items() if key not in (NAMESPACED_ID, CLUSTER_WIDE_ID)}
+    annotations = {key: text for key, text in (meta.annotations or {}).items() if key not in _OF_POLICY}
+    if policy is not None:
+        labels, annotations = {**labels, **_permanent_id(policy)}, {**annotations, **_annotations(policy)}
+    metadata = msgspec.structs.replace(meta, labels=labels, annotations=annotations)
+    return msgspec.structs.replace(binding, metadata=metadata)
 
 
 def is_plain(policy: PropagationPolicy) -> bool:
@@ -174,7 +209,11 @@ def placement_of(policy: PropagationPolicy) -> dict[str, Any]:
 
 
 def missing_group_keys(binding: ResourceBinding, policy: PropagationPolicy) -> list[str]:
-    """The keys by which the policy groups workloads, if the value of the binding's template is not known."""
+    """
+    The keys by which the policy groups workloads, if the value of the binding's template is not known.
+
+    By a key that the binding was grouped by before, its groups are known, also if it has none.
+    """
     written = policy.spec.placement.workload_affinity
     if written is None or not binding.spec.resource.namespace:
         return []
@@ -182,7 +221,14 @@ def missing_group_keys(binding: ResourceBinding, policy: PropagationPolicy) -> l
     if UNKNOWN_LABELS not in labels:
         return []
     keys = [term.group_by_label_key for term in (written.affinity, written.anti_affinity) if term is not None]
-    return [key for key in keys if key not in labels]
+    return [key for key in keys if key not in labels and key not in _grouped_by(binding)]
+
+
+def _grouped_by(binding: ResourceBinding) -> list[str]:
+    """The keys of Karmada's workload affinity in the binding's own placement."""
+    written = (binding.spec.placement or {}).get("workloadAffinity")
+    terms = [written.get(name) for name in ("affinity", "antiAffinity")] if isinstance(written, dict) else []
+    return [str(term.get("groupByLabelKey")) for term in terms if isinstance(term, dict)]
 
 
 def placement_with_defaults(placement: dict[str, Any]) -> dict[str, Any]:

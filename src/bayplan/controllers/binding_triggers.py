@@ -41,6 +41,20 @@ DELETED, SUSPENDED, OTHER_SCHEDULER, DEPENDENCY, NO_PLACEMENT = (
 )
 
 
+_OF_ONE = {
+    DELETED: "it is being deleted",
+    SUSPENDED: "it is suspended",
+    OTHER_SCHEDULER: "it is for another scheduler",
+    DEPENDENCY: "it belongs to no policy",
+    NO_PLACEMENT: "it has no placement",
+}
+
+
+def reason_of_one(reason: str) -> str:
+    """Why the scheduler ignores a single binding, in words; empty if it does not."""
+    return _OF_ONE.get(reason, "")
+
+
 def reason_to_skip(
     binding: ResourceBinding, *, handwritten: bool, scheduler_names: Container[str] = SCHEDULER_NAMES
 ) -> str:
@@ -99,13 +113,14 @@ def _kept_by_tiers(binding: ResourceBinding, placement: wire.WirePlacement) -> b
     Whether a duplicated binding keeps its clusters until its replicas change: the case with Bayplan's own tiers.
 
     Karmada schedules duplicated bindings on every event. With tiers, that would move them back as soon as an earlier
-    tier recovers, and recovery alone must not move anything.
+    tier recovers, and recovery alone must not move anything. A binding that is evicted somewhere needs another place.
     """
     terms = [placement.cluster_affinity, *(placement.cluster_affinities or ())]
     tiered = (
         _inherits(placement) or bool(placement.preferred_cluster_affinities) or any(t and t.supplements for t in terms)
     )
-    return tiered and bool(binding.spec.clusters) and not _replicas_changed(binding, DUPLICATED)
+    is_evicted = bool(binding.spec.graceful_eviction_tasks)
+    return tiered and bool(binding.spec.clusters) and not is_evicted and not _replicas_changed(binding, DUPLICATED)
 
 
 def hold_down_is_over(binding: ResourceBinding, hold_down: int, now: datetime | None) -> bool:
@@ -137,6 +152,24 @@ def _placement_changed(binding: ResourceBinding, now: wire.WirePlacement) -> boo
     observed = binding.status.scheduler_observing_affinity_name
     term = _term(now, observed)
     return not observed or term is None or term != _term(applied, observed)
+
+
+def has_other_group_keys(binding: ResourceBinding) -> bool:
+    """Whether Karmada's workload affinity has other keys than in the placement that the binding was scheduled by."""
+    text = (binding.metadata.annotations or {}).get(APPLIED_PLACEMENT)
+    if not text or not binding.spec.clusters:
+        return False
+    try:
+        applied = msgspec.json.decode(text, type=wire.WirePlacement)
+        now = conversion.converted(binding.spec.placement or {}, wire.WirePlacement)
+    except (msgspec.MsgspecError, InputError):
+        return False
+    return _group_keys(now) != _group_keys(applied)
+
+
+def _group_keys(placement: wire.WirePlacement) -> tuple[str, ...]:
+    near = placement.workload_affinity or wire.WorkloadAffinity()
+    return tuple("" if term is None else term.group_by_label_key for term in (near.affinity, near.anti_affinity))
 
 
 def _without_groups(placement: wire.WirePlacement) -> tuple[object, ...]:

@@ -34,6 +34,7 @@ from bayplan.wire.controllers import (
 from bayplan.wire.custom import CustomObject
 from bayplan.wire.fleets import (
     Cluster,
+    ClusterTaintPolicy,
     ResourceBinding,
     ResourceInterpreterCustomization,
     ResourceInterpreterWebhookConfiguration,
@@ -43,7 +44,7 @@ from bayplan.wire.kinds import ApiKind
 from bayplan.wire.meta import ApiObject, OwnerReference
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy
-from bayplan.wire.pods import Pod
+from bayplan.wire.pods import CoschedulingPodGroup, Pod, PodGroup
 from bayplan.wire.storage import (
     CsiDriver,
     CsiNode,
@@ -214,11 +215,11 @@ class DesiredState(msgspec.Struct, kw_only=True):
     sink has consumed.
 
     `has_state` if what runs was given as such. If a change is applied on it, the lists hold the objects after it.
-    `change` has the identities of its objects, None if there is none. `replaced` are objects of the state that it
-    replaces, as they were; `rolled_out` names the controllers among them whose pod template differs, `assumed_changed`
-    those that the state lacks. `set_aside` has a fault for each object of the state that cannot be read. If
-    `context_complete`, an API server listed the state: except for the kinds in `unlisted`, what is not in it does not
-    exist.
+    `change` has the identities of its objects, None if there is none, and `altered` those of the objects that are new
+    or differ from the state. `replaced` are objects of the state that it replaces, as they were; `rolled_out` names the
+    controllers among them whose pod template differs, `assumed_changed` those that the state lacks. `set_aside` has a
+    fault for each object of the state that cannot be read. If `context_complete`, an API server listed the state:
+    except for the kinds in `unlisted`, what is not in it does not exist.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
@@ -244,9 +245,11 @@ class DesiredState(msgspec.Struct, kw_only=True):
     storage_capacities: list[CsiStorageCapacity] = msgspec.field(default_factory=list)
     priority_classes: list[PriorityClass] = msgspec.field(default_factory=list)
     disruption_budgets: list[PodDisruptionBudget] = msgspec.field(default_factory=list)
+    pod_groups: list[PodGroup | CoschedulingPodGroup] = msgspec.field(default_factory=list)
     clusters: list[Cluster] = msgspec.field(default_factory=list)
     policies: list[PropagationPolicy] = msgspec.field(default_factory=list)
     bindings: list[ResourceBinding] = msgspec.field(default_factory=list)
+    taint_policies: list[ClusterTaintPolicy] = msgspec.field(default_factory=list)
     rebalancers: list[WorkloadRebalancer] = msgspec.field(default_factory=list)
     customizations: list[ResourceInterpreterCustomization] = msgspec.field(default_factory=list)
     interpreter_webhooks: list[ResourceInterpreterWebhookConfiguration] = msgspec.field(default_factory=list)
@@ -259,6 +262,7 @@ class DesiredState(msgspec.Struct, kw_only=True):
     has_state: bool = False
     change: set[ObjectKey] | None = None
     replaced: dict[ObjectKey, Any] = msgspec.field(default_factory=dict)
+    altered: set[ObjectKey] = msgspec.field(default_factory=set)
     rolled_out: set[ObjectKey] = msgspec.field(default_factory=set)
     assumed_changed: list[ObjectKey] = msgspec.field(default_factory=list)
     set_aside: list[Fault] = msgspec.field(default_factory=list)

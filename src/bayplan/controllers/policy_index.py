@@ -49,6 +49,10 @@ class PolicyIndex:
         if claimed is not None:
             found = self._by_name.get(claimed)
             return found if found is not None and binding_detector.explicitness(template, found) else None
+        return self.best_for(template)
+
+    def best_for(self, template: ResourceTemplate) -> PropagationPolicy | None:
+        """The policy that would claim the template if none had: the best of its namespace, else cluster-wide."""
         namespace = template.metadata.namespace
         own = self._best(template, namespace, (namespace,)) if namespace else None
         return own or self._best(template, "", {"", namespace})

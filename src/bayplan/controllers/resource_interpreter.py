@@ -85,7 +85,8 @@ def templates_of(
     """Every object of the input that can be propagated, selected by a policy or not; `pods` are further ones."""
     for row in kinds.propagated():
         for written in inputs.list_of(row):
-            yield _answered(_template_of(written, row), answers)
+            if isinstance(written, row.wire_type or ApiObject):  # a list may hold kinds of two API groups
+                yield _answered(_template_of(written, row), answers)
     for pod in pods:
         yield _answered(template_of_pod(pod), answers)
     for template in inputs.templates:

@@ -22,6 +22,7 @@ from bayplan.rules.rule import AnyRule, DomainEffects
 
 MAX_PARTITIONS = 64  # the domains of all columns with few domains, combined
 MAX_EXCEPTIONS = 256  # targets that differ from their partition
+MAX_LEFT = 16  # targets that a rule leaves, up to which it is found out before scoring whether any is feasible
 
 
 def best(order: NodeOrder, by_peers: Sequence[RuleResult], index: PlacementIndex) -> tuple[int, int] | None:
@@ -30,10 +31,14 @@ def best(order: NodeOrder, by_peers: Sequence[RuleResult], index: PlacementIndex
 
     `by_peers` are the results of the rules that read more than the template.
     """
-    gathered = _effects(by_peers, index)
-    if gathered is None or order.constant is None:
+    effects = _rejections(by_peers)
+    if effects is None or order.constant is None:
         return None
-    effects, scoring = gathered
+    if not _may_leave_any(effects, order):
+        return -1, 0
+    is_known, scoring = _add_scores(effects, by_peers, index)
+    if not is_known:
+        return None
     coarse = [one for one in effects if one.column.n_domains <= MAX_PARTITIONS]
     divided = order.divided_by([one.column for one in coarse])
     if len(divided.domains) > MAX_PARTITIONS:
@@ -58,23 +63,63 @@ def best(order: NodeOrder, by_peers: Sequence[RuleResult], index: PlacementIndex
     return slot, order.keys.total(total_key(chosen), slot) + order.constant
 
 
-def _effects(results: Sequence[RuleResult], index: PlacementIndex) -> tuple[list[DomainEffects], AnyRule | None] | None:
-    """The effects of all rules by column, and the one rule that scores; None if a rule has effects of another sort."""
+def _rejections(results: Sequence[RuleResult]) -> list[DomainEffects] | None:
+    """What the rules reject by column; None if a rule has effects of another sort."""
     found: list[DomainEffects] = []
-    scoring: AnyRule | None = None
     for one in results:
         state = one.evaluation.state
-        effects = one.rule.domain_effects(state, index) if one.rule.has_domain_effects(state) else None
+        effects = one.rule.domain_effects(state) if one.rule.has_domain_effects(state) else None
         if effects is None:
             return None
-        if not one.rule.filters:
-            effects = [DomainEffects(effect.column, raw=effect.raw) for effect in effects]
-        if one.rule.weight and any(effect.raw for effect in effects):
-            if scoring is not None:
-                return None
+        if one.rule.filters:
+            found += effects
+    return found
+
+
+def _may_leave_any(effects: Sequence[DomainEffects], order: NodeOrder) -> bool:
+    """Whether any target may be left to score; false only where a rule leaves few, and none of these is feasible."""
+    only: set[int] | None = None
+    for one in effects:
+        if one.only is not None:
+            slots = [one.column.slots_in(domain) for domain in one.only]
+            if sum(map(len, slots)) <= MAX_LEFT:
+                few = {slot for some in slots for slot in some.tolist()}
+                only = few if only is None else only & few
+    if only is None:
+        return True
+    key_at = order.keys.at
+    return any(
+        key_at[slot] != INFEASIBLE and not any(one.rejects(one.column.at[slot]) for one in effects) for slot in only
+    )
+
+
+def _add_scores(
+    effects: list[DomainEffects], results: Sequence[RuleResult], index: PlacementIndex
+) -> tuple[bool, AnyRule | None]:
+    """
+    Add the raw scores of the one rule that scores, which is the second value.
+
+    The first value is false if a rule has scores of another sort, or several rules have.
+    """
+    scoring: AnyRule | None = None
+    for one in results:
+        if not one.rule.weight:
+            continue
+        scores = one.rule.domain_scores(one.evaluation.state, index)
+        if scores is None:
+            return False, None
+        for column, raw in scores.items():
+            if not raw:
+                continue
+            if scoring not in (None, one.rule):
+                return False, None
             scoring = one.rule
-        found += effects
-    return found, scoring
+            same = next((effect for effect in effects if effect.column is column), None)
+            if same is None:
+                effects.append(DomainEffects(column, raw=raw))
+            else:
+                same.raw = raw
+    return True, scoring
 
 
 def _raw_by_partition(divided: DividedKeys, effects: Sequence[DomainEffects]) -> dict[int, int]:

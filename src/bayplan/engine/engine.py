@@ -43,14 +43,23 @@ class Engine:
         self._partitions_generation = index.targets_generation
         self._generation = METER.generation
 
-    def evaluate(self, workload: Workload, rules: Sequence[AnyRule] | None = None) -> list[RuleResult]:
-        """The result of each rule that applies to this workload, in their order; of all rules unless some are given."""
-        results = []
+    def evaluate(
+        self, workload: Workload, rules: Sequence[AnyRule] | None = None, *, scored: bool = True
+    ) -> list[RuleResult]:
+        """
+        The result of each rule that applies to this workload, in their order; of all rules unless some are given.
+
+        If nothing will be `scored`, there are raw scores only where they are known already.
+        """
+        results, evaluations = [], self.evaluations
         for rule in self.rules if rules is None else rules:
             part = rule.part(workload, self.index)
             if part is not None:
                 exempt = _assigned_slots(workload, self.index) if rule.exempts_assigned else None
-                results.append(RuleResult(rule, self.evaluations.get(rule, part), exempt))
+                found = evaluations.get(rule, part, lazily=not scored)
+                if not found.evaluated:
+                    evaluations.complete_codes(found)
+                results.append(RuleResult(rule, found, exempt))
         return results
 
     def class_of(self, workload: Workload) -> EquivalenceClass:

@@ -67,6 +67,7 @@ class EquivalenceClass:
         self._rules = rules
         self._results: tuple[RuleResult, ...] | None = None
         self.order = order
+        order.n_classes += 1
         self.by_peers = tuple(by_peers)
         self._prefiltering = order.prefiltering + [one for one in by_peers if one.prefilters]
         self._following = [one.evaluation for one in by_peers if one.rule.follows_workloads]

@@ -46,8 +46,9 @@ class Evaluation(Generic[Part, State]):
 
     `column` is the one whose domains are the places; None if the places are the slots. `cursor` is the position in the
     journal up to which the result is correct; `version` changes with every correction. A `dropped` evaluation is no
-    longer in the cache and not kept up to date. One that is not `evaluated` yet has a state and no arrays. `codes_at`
-    and `raw_at` are the memory of the arrays, through which single integers are written faster.
+    longer in the cache and not kept up to date. One that is not `evaluated` yet has a state and no arrays, or the codes
+    of the position `rejected_at`. `codes_at` and `raw_at` are the memory of the arrays, through which single integers
+    are written faster.
     """
 
     rule: Rule[Part, State]
@@ -55,6 +56,7 @@ class Evaluation(Generic[Part, State]):
     state: State
     dropped: bool = False
     evaluated: bool = False
+    rejected_at: int = -1
     column: ValueColumn | None = None
     codes_by_place: Codes | None = None
     raw_by_place: Scores | None = None
@@ -74,7 +76,7 @@ class Evaluation(Generic[Part, State]):
     @property
     def codes(self) -> Codes | None:
         """0 where the rule does not reject the target, shape (capacity,); None if it rejects none."""
-        assert self.evaluated
+        assert self.evaluated or self.rejected_at == self.cursor
         codes = self.codes_by_place
         return codes if codes is None or self.column is None else codes.take(self.column.of_slot)
 
@@ -202,6 +204,12 @@ class EvaluationCache:
         if not found.evaluated:
             self._evaluate(found)
 
+    def complete_codes(self, found: AnyEvaluation) -> None:
+        """The same for codes alone: they are not kept up to date, and raw scores are not prepared."""
+        if found.rejected_at != found.cursor:
+            found.codes_by_place = found.rule.reject(found.state, self._index, self._begin(found))
+            found.rejected_at = found.cursor
+
     def refresh(self, found: AnyEvaluation) -> None:
         """Bring an evaluation that is still in the cache up to date."""
         index, rule = self._index, found.rule
@@ -263,6 +271,8 @@ class EvaluationCache:
             is_stale = changed is None or any(rule.concerns(found.state, term, index) for term in changed)
         if is_stale:
             before, found.state = found.state, rule.prepare(found.part, index)
+            if found.evaluated:
+                rule.prepare_scores(found.state, index)
             rule.release(before, index)
         return is_stale
 
@@ -280,15 +290,8 @@ class EvaluationCache:
     def _evaluate(self, found: AnyEvaluation) -> None:
         """Evaluate all places."""
         index, rule, state = self._index, found.rule, found.state
-        column = found.column = rule.domain_column(state, index)
-        if column is None:
-            self.n_full += 1
-            at: At = ALL
-            found.n_places = index.slots.capacity
-        else:
-            self.n_corrected += 1
-            at = column.representatives()
-            found.n_places = len(at)
+        rule.prepare_scores(state, index)
+        at = self._begin(found)
         found.codes_by_place = _renewed(found.codes_by_place, rule.reject(state, index, at))
         found.raw_by_place = raw = _renewed(found.raw_by_place, rule.score(state, index, at))
         found.codes_at = None if found.codes_by_place is None else found.codes_by_place.data
@@ -298,6 +301,17 @@ class EvaluationCache:
         found.evaluated = True
         self._note_position(found)
         found.note(None)
+
+    def _begin(self, found: AnyEvaluation) -> At:
+        """The targets to evaluate, one for each place."""
+        column = found.column = found.rule.domain_column(found.state, self._index)
+        if column is None:
+            self.n_full += 1
+            found.n_places = self._index.slots.capacity
+            return ALL
+        self.n_corrected += 1
+        found.n_places = column.n_domains
+        return column.representatives()
 
     def _correct(self, found: AnyEvaluation, few: dict[int, int], wide: list[Slots]) -> None:
         """Evaluate some places again."""

@@ -46,9 +46,9 @@ class Verdicts(msgspec.Struct, frozen=True):
         return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(rule.name for rule in self.excluded_by))}]"
 
 
-def run(workload: Workload, engine: Engine) -> Verdicts:
-    """Which targets no rule rejects."""
-    return verdicts_of(engine.evaluate(workload), engine.index)
+def run(workload: Workload, engine: Engine, *, scored: bool = True) -> Verdicts:
+    """Which targets no rule rejects; they are not `scored` afterwards where it is known that there are none."""
+    return verdicts_of(engine.evaluate(workload, scored=scored), engine.index)
 
 
 def verdicts_of(results: Sequence[RuleResult], index: PlacementIndex) -> Verdicts:

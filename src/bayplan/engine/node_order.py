@@ -33,7 +33,7 @@ class NodeOrder:
 
     `constant` is the score that every target gets from rules that scale their scores; None if it differs. `used` is the
     position in the journal up to which results and keys are correct. How topology keys divide the targets depends on no
-    template, so all orders share `partitions`.
+    template, so all orders share `partitions`. `n_classes` are the equivalence classes that were ever given this order.
     """
 
     def __init__(self, results: Sequence[RuleResult], index: PlacementIndex, partitions: PartitionsByKeys) -> None:
@@ -46,6 +46,7 @@ class NodeOrder:
         self._following: list[AnyEvaluation] = [one.evaluation for one in results if one.rule.follows_workloads]
         self.needs_all_scores = any(one.needs_all_scores for one in results)
         self.constant = _constant_score(results)
+        self.n_classes = 0
         self.used = index.journal.end
         self.keys = TemplateKeys(results, index)
         self._by_columns: dict[tuple[str, ...], DividedKeys] = {}

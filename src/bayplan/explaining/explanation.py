@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -13,7 +13,9 @@ from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
+from bayplan.explaining import group_wait as group_waits
 from bayplan.explaining.fixes import ANY_EVICTION, EvictionPolicy, Fix, find_fixes
+from bayplan.explaining.group_wait import GroupWait
 from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -42,6 +44,9 @@ class TargetVerdict(msgspec.Struct, frozen=True):
     share: int | None = None
 
 
+_NO_REPLICAS = "no cluster, as it has 0 replicas"
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """
     `target` is where the workload is placed; if it fits nowhere, it is empty and `message` is the scheduler's message.
@@ -49,7 +54,8 @@ class Explanation(msgspec.Struct, frozen=True):
     For a binding `target` lists the clusters. `group` is the affinity group that the verdicts are for; `failed` are the
     groups tried before it, or all of them if none succeeded, each with its message. `not_tried` are the groups before
     the one observed last, with which scheduling continues. `victims` are the pods that it would preempt on `nominated`,
-    where it would run then. `searched`: fixes were searched for, so that without any none was found.
+    where it would run then. `searched`: fixes were searched for, so that without any none was found. `group_wait` says
+    why the group of a pod waits; then the verdicts and fixes are for the member that it names, beside the others.
     """
 
     workload: WorkloadKey
@@ -64,6 +70,7 @@ class Explanation(msgspec.Struct, frozen=True):
     victims: tuple[WorkloadKey, ...] = ()
     not_tried: tuple[str, ...] = ()
     searched: bool = False
+    group_wait: GroupWait | None = None
 
 
 def explain(
@@ -87,17 +94,31 @@ def explain(
     return Explanation(workload.key, target, message, targets, found, searched=searched)
 
 
+def explain_member(
+    key: WorkloadKey, wait: GroupWait, engine: Engine, *, policy: EvictionPolicy = ANY_EVICTION
+) -> Explanation:
+    """Why a pod waits with its group: what keeps the first member that does not fit beside the others from fitting."""
+    message = group_waits.sentence(wait)
+    if wait.failing is None:
+        return Explanation(key, "", message, [], [], group_wait=wait)
+    with engine.index.tentatively():
+        for pod, node in wait.beside:
+            schedule_pod.assume(engine.index, pod, engine.index.slots.by_name[node])
+        found = explain(wait.failing, engine, policy=policy)
+    return msgspec.structs.replace(found, workload=key, target="", message=message, group_wait=wait)
+
+
 def as_seen(
     explanation: Explanation, reader: str, names: PeerNames, is_pod: Callable[[WorkloadKey], bool]
 ) -> Explanation:
-    """The explanation with pods of other namespaces named as a reader in this namespace sees them."""
+    """The explanation with workloads of other namespaces named as a reader in this namespace sees them."""
 
     def text(written: str) -> str:
         return names.in_text(written, reader, is_pod)
 
     def failure(one: Failure) -> Failure:
         peers = tuple(dict.fromkeys(names.name(peer, reader) for peer in one.peers))
-        return msgspec.structs.replace(one, detail=text(one.detail), peers=peers)
+        return msgspec.structs.replace(one, reason=text(one.reason), detail=text(one.detail), peers=peers)
 
     targets = [
         msgspec.structs.replace(verdict, failures=[failure(one) for one in verdict.failures])
@@ -112,7 +133,10 @@ def as_seen(
         for fix in explanation.fixes
     ]
     unique = [fix for position, fix in enumerate(fixes) if fix not in fixes[:position]]
-    return msgspec.structs.replace(explanation, message=text(explanation.message), targets=targets, fixes=unique)
+    failed = [(group, text(message)) for group, message in explanation.failed]
+    return msgspec.structs.replace(
+        explanation, message=text(explanation.message), targets=targets, fixes=unique, failed=failed
+    )
 
 
 def explain_binding(workload: Workload, engine: FleetEngine) -> Explanation:
@@ -129,10 +153,17 @@ def explain_binding(workload: Workload, engine: FleetEngine) -> Explanation:
         group = binding.placement.groups[explained] if names else binding.group
         trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
         verdicts = _cluster_verdicts(decision, trying, engine)
-    clusters = ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in decision.shares)
     message = "" if decision.placed else "; ".join(decision.errors)
     not_tried = tuple(names[:start])
+    clusters = listed_clusters(decision.shares)
+    if decision.placed and not clusters:
+        clusters = _NO_REPLICAS
     return Explanation(workload.key, clusters, message, verdicts, [], group.name, failed, CLUSTER, not_tried=not_tried)
+
+
+def listed_clusters(shares: Sequence[tuple[str, int]]) -> str:
+    """Clusters with their replicas, or the node of a pod."""
+    return ", ".join(f"{name}:{replicas}" if replicas else name for name, replicas in shares)
 
 
 def _cluster_verdicts(decision: FleetDecision, workload: Workload, engine: FleetEngine) -> list[TargetVerdict]:
@@ -141,7 +172,7 @@ def _cluster_verdicts(decision: FleetDecision, workload: Workload, engine: Fleet
     for slot in () if decision.in_doubt is None else np.flatnonzero(decision.in_doubt):
         doubtful = engine.index.slots.at(int(slot)).name
         ranked.pop(doubtful, None)
-        failures[doubtful].append(Failure(LABELS_UNKNOWN.id, decision.errors[-1]))
+        failures[doubtful] = [Failure(LABELS_UNKNOWN.id, decision.errors[-1])]  # what peers reject is not certain
     shares = dict(decision.shares)
     found = []
     for name in sorted(failures):

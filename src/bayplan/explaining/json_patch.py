@@ -109,3 +109,14 @@ def _escaped(name: str) -> str:
 
 def _unescaped(name: str) -> str:
     return name.replace("~1", "/").replace("~0", "~")
+
+
+def put_null(path: str, document: Any) -> None:
+    """Put null where a member of an object was removed; what was an item of a list needs none."""
+    *steps, name = (_unescaped(step) for step in path.split("/")[1:])
+    for step in steps:
+        document = document[int(step)] if isinstance(document, list) else document.get(step)
+        if not document:
+            return
+    if isinstance(document, dict) and name not in document:
+        document[name] = None

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterator, Mapping
 import msgspec
 
 from bayplan.explaining import shortages
+from bayplan.explaining.patches import OF_THE_SERVER
 from bayplan.indexing.capacity import PODS
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import quantities
@@ -24,7 +25,6 @@ from bayplan.rules.taint_toleration import CONDITION_TAINTS
 
 MAX_DOMAINS_TRIED = 6  # of one topology key
 _FAMILY = "new node"
-_OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "ownerReferences")
 
 
 def node_like(slot: int, workload: Workload, requests: Mapping[str, int], index: PlacementIndex) -> Iterator[Remedy]:
@@ -61,7 +61,8 @@ def _domains(model: Target, workload: Workload, index: PlacementIndex) -> Iterat
     of_volumes = _labels_of_volumes(workload, index)
     if of_volumes and any(model.labels.get(key) != value for key, value in of_volumes.items()):
         yield of_volumes, _in(of_volumes)
-    terms = (*workload.needs.affinity.anti_required, *workload.needs.affinity.required)
+    affinity = workload.needs.affinity
+    terms = (*affinity.anti_required, *affinity.required, *affinity.group_required)
     keys = [term.topology_key for term in terms] + [c.topology_key for c in workload.needs.spread.constraints]
     for key in sorted({key for key in keys if key and key != HOSTNAME}):
         values = sorted(map(str, index.column(key).by_value))[:MAX_DOMAINS_TRIED]
@@ -95,7 +96,7 @@ def _revise(new: Target, enlarged: Mapping[str, int]) -> Revise:
 
     def revise(node: Manifest, _: Manifest) -> None:
         metadata, spec, status = child(node, "metadata"), child(node, "spec"), child(node, "status")
-        for name in _OF_THE_SERVER:
+        for name in (*OF_THE_SERVER, "ownerReferences"):
             metadata.pop(name, None)
         metadata["name"], metadata["labels"] = str(new.name), dict(new.labels)
         for name in ("unschedulable", "podCIDR", "podCIDRs", "providerID"):

@@ -26,6 +26,8 @@ class ManifestToRevise(msgspec.Struct, frozen=True):
     pod_path: tuple[str, ...] = ()
 
 
+# Fields of metadata that only a server sets.
+OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 FindPod = Callable[[WorkloadKey, bool], ManifestToRevise | None]  # a pod; True: the controller that creates it instead
 FindNode = Callable[[str], Manifest | None]
 
@@ -36,6 +38,25 @@ class ObjectPatch(msgspec.Struct, frozen=True):
     object: dict[str, str]
     patch: list[Operation]
     after: Manifest | None
+
+    def manifest(self) -> Manifest | None:
+        """
+        The object then as it can be applied: without what a server has set. None if it is deleted.
+
+        What the patch removes from an object of a server is null: `kubectl apply` keeps what a manifest lacks, unless
+        it has applied it before.
+        """
+        if self.after is None or not any(name in self.after.get("metadata", {}) for name in OF_THE_SERVER):
+            return self.after
+        written = deepcopy(self.after)
+        for operation in self.patch:
+            if operation["op"] == "remove":
+                json_patch.put_null(operation["path"], written)
+        for name in OF_THE_SERVER:
+            written["metadata"].pop(name, None)
+        if written.get("kind") != "Node":  # that of a node says what it offers
+            written.pop("status", None)
+        return written
 
 
 class ManifestSource(msgspec.Struct, frozen=True):

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import msgspec
 
 from bayplan.model.workloads import WorkloadKey
 
 _NAME = re.compile(r"(?<![\w./-])[a-z0-9](?:[-a-z0-9]*[a-z0-9])?/[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?(?![\w/])")
+
+Key = TypeVar("Key", bound=str)
 
 
 class PeerNames(msgspec.Struct, frozen=True):
@@ -33,11 +36,16 @@ class PeerNames(msgspec.Struct, frozen=True):
 
     def listed(self, keys: Iterable[str], reader: str) -> str:
         """The names of several pods; those of other namespaces are counted, after the others."""
-        names = [self.name(key, reader) for key in keys]
-        another = self._another
-        visible, n_hidden = [name for name in names if name != another], names.count(another)
-        hidden = another if n_hidden == 1 else f"{n_hidden} {self.noun}s of other namespaces"
-        return ", ".join([*visible, hidden] if n_hidden else visible)
+        visible, hidden = self.split(keys, reader)
+        return ", ".join([*visible, hidden] if hidden else visible)
+
+    def split(self, keys: Iterable[Key], reader: str) -> tuple[list[Key], str]:
+        """The pods that a reader in this namespace may see by name, and what stands for the others; empty for none."""
+        keys = list(keys)
+        visible = [key for key in keys if self.name(key, reader) == key]
+        n_hidden = len(keys) - len(visible)
+        several = f"{n_hidden} {self.noun}s of other namespaces" if n_hidden else ""
+        return visible, self._another if n_hidden == 1 else several
 
     def in_text(self, text: str, reader: str, is_pod: Callable[[WorkloadKey], bool]) -> str:
         """A text that may contain names of pods, as a reader in this namespace sees it."""

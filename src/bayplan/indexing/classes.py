@@ -248,6 +248,8 @@ class ClassTable(msgspec.Struct, eq=False):
             some = self._having(key, values)
             if some is None:
                 continue
+            if len(some) == 1 and len(some[0]) <= FEW_CLASSES:
+                return list(some[0].values())
             if not any(some):
                 return []
             pieces.append(some)
@@ -257,10 +259,7 @@ class ClassTable(msgspec.Struct, eq=False):
         if not pieces:
             return list(self.by_id.values())
         pieces.sort(key=lambda piece: sum(map(len, piece)))
-        rarest = pieces[0]
-        if len(rarest) == 1 and len(rarest[0]) <= FEW_CLASSES:
-            return list(rarest[0].values())
-        ids = set().union(*rarest)
+        ids = set().union(*pieces[0])
         for piece in pieces[1:]:
             if len(ids) > FEW_CLASSES and len(piece) == 1:
                 ids &= piece[0].keys()
@@ -268,6 +267,8 @@ class ClassTable(msgspec.Struct, eq=False):
 
     def _having(self, key: str, values: tuple[str, ...] | None) -> list[dict[int, WorkloadClass]] | None:
         """The classes that have one of these values of a key, or any value; None if too many to list them."""
+        if values is not None and len(values) == 1 and not key.startswith(NAMESPACE_LABEL):
+            return [self.by_label.get((key, values[0]), {})]
         mentions: list[Mention] = [(key, value) for value in ((None,) if values is None else values)]
         if key.startswith(NAMESPACE_LABEL):
             label = key.removeprefix(NAMESPACE_LABEL)

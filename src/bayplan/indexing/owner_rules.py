@@ -20,7 +20,7 @@ from itertools import islice
 import msgspec
 
 from bayplan.indexing.term_lookup import TermLookup
-from bayplan.indexing.term_sums import IsCommon, disjoint, part_of
+from bayplan.indexing.term_sums import TermUsage, disjoint, part_of
 from bayplan.indexing.term_table import COMMON, Counter, Mention, Reach, TermEntry
 from bayplan.model.labels import IN, Labels, Requirement
 from bayplan.model.terms import NAMESPACE_LABEL, ExcludedValues, PeerTerm, PodTerm, excluded_values
@@ -186,10 +186,10 @@ class OwnerRules:
     # The terms whose matches see other rules since the last changes of `generation`.
     _noted: deque[PeerTerm] = field(default_factory=lambda: deque(maxlen=MAX_NOTED_TERMS))
 
-    def add(self, rule: OwnerRule, is_common: IsCommon) -> None:
+    def add(self, rule: OwnerRule, usage: TermUsage) -> None:
         self.n += 1
         rule.entry.owner_rules[rule.key] = rule
-        terms = [] if rule.limit or len(rule.reach.keys) > 1 else disjoint(rule.entry.term, is_common)
+        terms = [] if rule.limit or len(rule.reach.keys) > 1 else disjoint(rule.entry.term, usage)
         if len(terms) > 1 or (terms and excluded_values(terms[0]) is not None):
             rule.memberships = tuple([self._join(rule, term) for term in terms])
             return

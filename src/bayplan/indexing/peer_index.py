@@ -304,7 +304,7 @@ class PeerIndex:
                 reach = Reach(counter, use.keys, tuple(map(self._column, use.keys)))
                 source = use.source
                 rule = OwnerRule(role, entry, source, reach, source.weight, source.limit, self_matching)
-                self.owner_rules.add(rule, self.terms.is_common)
+                self.owner_rules.add(rule, self.terms)
                 if rule.memberships:
                     self._count_bases(rule)
             rule.uses += 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -26,6 +26,7 @@ MIN_SHARED_GROUPS = 8  # groups under one key from which on it pays to look for 
 
 RequiredValues = Mapping[str, tuple[str, ...] | None]  # the values that a term allows of each key; None for any
 GroupKeys = tuple[tuple[str, ...], tuple[str, ...]]
+Posting = tuple[GroupKeys, tuple[str, ...]]  # a group, and the values under which a term is found there
 Entry = TypeVar("Entry")
 
 
@@ -67,14 +68,18 @@ class TermLookup(msgspec.Struct, Generic[Entry], eq=False):
     _without_keys: TermGroup[Entry] = msgspec.field(default_factory=lambda: TermGroup((), ()))
 
     def add(self, term: PeerTerm, entry: Entry) -> None:
-        for keys, values in dict.fromkeys(_postings(term)):
+        for keys, values in _postings(term):
             group = self._groups.get(keys)
             if group is None:
                 group = self._groups[keys] = self._new_group(keys)
-            group.by_values.setdefault(values, {})[term] = entry
+            having = group.by_values.get(values)
+            if having is None:
+                group.by_values[values] = {term: entry}
+            else:
+                having[term] = entry
 
     def remove(self, term: PeerTerm) -> None:
-        for keys, values in dict.fromkeys(_postings(term)):
+        for keys, values in _postings(term):
             group = self._groups[keys]
             del group.by_values[values][term]
             if not group.by_values[values]:
@@ -161,25 +166,41 @@ def _positive(selector: Selector, prefix: str) -> Iterator[tuple[str, tuple[str,
             yield prefix + requirement.key, None
 
 
-def _postings(term: PeerTerm) -> Iterator[tuple[GroupKeys, tuple[str, ...]]]:
-    """
-    The groups of a term, and the values under which it is found there; those of `any_of` have postings each.
-
-    A term may have the same posting more than once: what one of `any_of` allows may be required besides.
-    """
-    for required in _alternatives(term):
+def _postings(term: PeerTerm) -> Collection[Posting]:
+    """The groups of a term, and the values under which it is found there; those of `any_of` have postings each."""
+    alternatives = _alternatives(term)
+    if len(alternatives) == 1 and not term.any_of:
+        posting = _single_posting(alternatives[0])
+        if posting is not None:
+            return (posting,)
+    # A term may have the same posting more than once: what one of `any_of` allows may be required besides.
+    found: dict[Posting, None] = {}
+    for required in alternatives:
         if not term.any_of:
-            yield from _combinations(required, ())
+            found.update(dict.fromkeys(_combinations(required, ())))
         for one in term.any_of:
             if one.operator == EXISTS:
-                yield from _combinations({one.key: None, **required}, ())
+                found.update(dict.fromkeys(_combinations({one.key: None, **required}, ())))
             else:
-                yield from _combinations({**required, one.key: one.values}, (one.key,))
+                found.update(dict.fromkeys(_combinations({**required, one.key: one.values}, (one.key,))))
+    return found
+
+
+def _single_posting(required: RequiredValues) -> Posting | None:
+    """The posting of what requires one value of each key, as matchLabels does: by far the most frequent case."""
+    values = []
+    for _, allowed in sorted(required.items()):
+        if allowed is None or len(allowed) != 1:
+            return None
+        values.append(allowed[0])
+    return (tuple(sorted(required)), ()), tuple(values)
 
 
 def _alternatives(term: PeerTerm) -> list[RequiredValues]:
     """What the term requires; two ways where it lists namespaces and selects others by their labels."""
     required = required_values(term)
+    if len(term.parts) == 1 and term.parts[0].namespace_selector is None:
+        return [required]
     both = [part for part in term.parts if part.namespaces and part.namespace_selector is not None]
     if len(both) != 1:
         return [required]
@@ -189,7 +210,7 @@ def _alternatives(term: PeerTerm) -> list[RequiredValues]:
     return [{**required, NAMESPACE: part.namespaces}, {**required, **selected}] if selected else [required]
 
 
-def _combinations(required: RequiredValues, chosen: Sequence[str]) -> Iterator[tuple[GroupKeys, tuple[str, ...]]]:
+def _combinations(required: RequiredValues, chosen: Sequence[str]) -> Iterator[Posting]:
     """
     The group, and every combination of values, of the chosen keys and of others as far as there are not too many.
 
@@ -197,10 +218,6 @@ def _combinations(required: RequiredValues, chosen: Sequence[str]) -> Iterator[t
     group of the keys app and `NAMESPACE`, under (web, the first namespace) and (web, the second one).
     """
     n_values = {key: len(values) for key, values in required.items() if values is not None}
-    if len(n_values) == len(required) and set(n_values.values()) == {1}:  # matchLabels: by far the most frequent case
-        keys = tuple(sorted(required))
-        yield (keys, ()), tuple([(required[key] or ("",))[0] for key in keys])
-        return
     # The more values a label may have, the more distinct ones there are. Terms that list namespaces list the same ones.
     valued, n_combinations = list(chosen), math.prod(n_values[key] for key in chosen)
     for key in sorted(

@@ -9,7 +9,8 @@ summand, and the second one counts few. A value is common if many terms in use m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from itertools import chain
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -22,6 +23,16 @@ from bayplan.model.terms import NAMESPACE, NAMESPACE_LABEL, ExcludedValues, Peer
 MAX_SUMMANDS = 8  # of one term, for what it requires and for what it excludes
 
 IsCommon: TypeAlias = Callable[[Mention], bool]
+
+
+class TermUsage(Protocol):
+    """What the terms in use have in common."""
+
+    def is_common(self, mention: Mention) -> bool:
+        """Whether many of them mention it."""
+
+    def common_groups(self, key: str, values: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+        """Those of the values that are common, together if many terms list them together, else one by one."""
 
 
 class AllowedValues(msgspec.Struct, frozen=True):
@@ -52,39 +63,43 @@ class AllowedValues(msgspec.Struct, frozen=True):
         return selector_of([*others, requirement(key, IN, values)])
 
 
-def summands(term: PeerTerm, is_common: IsCommon) -> list[tuple[PeerTerm, int]]:
+def summands(term: PeerTerm, usage: TermUsage) -> list[tuple[PeerTerm, int]]:
     """Terms with a sign each: what they match, added up, is what the term matches. The first sign is positive."""
     found = []
-    for one in disjoint(term, is_common):
+    for one in disjoint(term, usage):
         excluded = excluded_values(one)
         if excluded is None:
             found.append((one, 1))
         else:
             found.append((excluded.base, 1))
-            found += [(less, -1) for less in disjoint_exclusions(excluded, is_common)]
+            found += [(less, -1) for less in disjoint_exclusions(excluded, usage)]
     return found
 
 
-def disjoint(term: PeerTerm, is_common: IsCommon) -> list[PeerTerm]:
+def disjoint(term: PeerTerm, usage: TermUsage) -> list[PeerTerm]:
     """
     Terms of which a workload that the term matches matches exactly one, with common values apart from others.
 
     Only what has no value of its own is divided further: nobody would share the rest.
     """
     several = _several_allowed(term)
-    if not several or is_rare(term, is_common):
+    if not several or is_rare(term, usage.is_common):
         return [term]
     shared, own = [term], list[PeerTerm]()
-    allowed_values = [
-        (allowed, tuple([value for value in allowed.values if is_common((allowed.key, value))])) for allowed in several
-    ]
+    divisions: list[tuple[AllowedValues, tuple[str, ...], tuple[tuple[str, ...], ...]]] = []
+    for allowed in several:
+        groups = usage.common_groups(allowed.key, allowed.values)
+        common = groups[0] if len(groups) == 1 else tuple([value for (value,) in groups])
+        rare: tuple[str, ...] = ()
+        if len(common) < len(allowed.values):
+            rare = tuple([value for value in allowed.values if value not in common])
+        divisions.append((allowed, rare, groups))
     # Those that have values of their own first, so that the others divide only what is left.
-    for allowed, common in sorted(allowed_values, key=lambda one: len(one[1]) == len(one[0].values)):
-        rare = tuple([value for value in allowed.values if value not in common])
-        groups: tuple[tuple[str, ...], ...] = tuple([(value,) for value in common])
+    for allowed, rare, common_groups in sorted(divisions, key=lambda one: not one[1]):
+        groups = common_groups
         n_own = len(own) + len(shared) * bool(rare)
         if len(shared) * len(groups) + n_own > MAX_SUMMANDS:
-            groups = (common,)
+            groups = (tuple(chain.from_iterable(groups)),)
         if len(groups) + bool(rare) < 2 or len(shared) * len(groups) + n_own > MAX_SUMMANDS:
             continue
         if rare:
@@ -100,18 +115,19 @@ def _divided(term: PeerTerm, allowed: AllowedValues, groups: tuple[tuple[str, ..
     return tuple([one for one in narrowed if () not in required_values(one).values()])
 
 
-def disjoint_exclusions(excluded: ExcludedValues, is_common: IsCommon) -> list[PeerTerm]:
+def disjoint_exclusions(excluded: ExcludedValues, usage: TermUsage) -> list[PeerTerm]:
     """Terms of which an excluded workload matches exactly one, with common values apart from others."""
-    any_of = excluded.complement.any_of
+    any_of, is_common = excluded.complement.any_of, usage.is_common
     common = [one for one in (part_of(one, is_common, common=True) for one in any_of) if one is not None]
     if not common or is_rare(excluded.base, is_common):
         return [excluded.complement]
     found = []
     none_of: list[Requirement] = []
-    if sum(max(1, len(one.values)) for one in common) < MAX_SUMMANDS:
-        for one in common:
-            alone = [requirement(one.key, IN, [value]) for value in one.values] or [one]
-            found += [_restricted(excluded.base, none_of, (each,)) for each in alone]
+    groups = [usage.common_groups(one.key, one.values) for one in common]
+    if sum(max(1, len(some)) for some in groups) < MAX_SUMMANDS:
+        for one, some in zip(common, groups, strict=True):
+            together = [requirement(one.key, IN, values) for values in some] or [one]
+            found += [_restricted(excluded.base, none_of, (each,)) for each in together]
             none_of.append(one)
     else:
         found.append(_restricted(excluded.base, (), tuple(common)))

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 # A counter keeps a dense array once one domain in this many is occupied; with fewer it costs more than it saves.
 DENSE_SHARE = 16
 COMMON = 32  # terms that name a value; with more, what has the value is counted once for all of them
+MAX_LISTS = 8  # common lists of values in which a value may be, so that few counters have what has the value
 MAX_SINGLE_TARGETS = 16  # up to so many targets, plain integers are faster than arrays
 
 Mention = tuple[str, str | None]  # (key, value), or (key, None) for any value
+ListedValues = tuple[str, tuple[str, ...]]  # a key with several values, all that a requirement has
 
 
 @dataclass(slots=True, eq=False)
@@ -64,10 +66,18 @@ class Counter:
     def add_all(self, groups: Sequence[Mapping[int, Collection[object]]], n_members: int, change: int) -> None:
         """Count many workloads that are on one target each: `groups` have the `n_members` of them by slot."""
         column, n = self.column, sum(map(len, groups))
-        if n < MAX_SINGLE_TARGETS or column.further:
+        if column.further:
             for members in groups:
                 for slot, here in members.items():
                     self.add((slot,), change * len(here))
+            return
+        if n < MAX_SINGLE_TARGETS:
+            at = column.at
+            for members in groups:
+                for slot, here in members.items():
+                    if at[slot] != ABSENT:
+                        self._bump(at[slot], change * len(here))
+            self.anywhere += change * n_members
             return
         domains = column.of_slot.take(np.fromiter(chain.from_iterable(groups), np.intp, n))
         # Where no target has two of a group, there is no need to look at every set.
@@ -231,6 +241,7 @@ class TermEntry(msgspec.Struct, eq=False):
 
     term: PeerTerm
     uses: int = 0
+    mentions: Iterable[Mention] = ()
     matches: dict[str, Counter] = {}
     owner_rules: dict[OwnerRuleKey, OwnerRule] = {}
     n_without_family: int = 0  # of the owner rules
@@ -242,11 +253,13 @@ class TermTable(msgspec.Struct, eq=False):
 
     `mentioned` are the label values that any of them names, and as (key, None) the keys for whose presence any of them
     asks, each with the number of terms. Only these distinguish classes. `n_mentions` is their number by key. Namespaces
-    and their labels are mentioned too; they distinguish nothing.
+    and their labels are mentioned too; they distinguish nothing. `listed` are the lists of several values that terms
+    have, with the number of terms.
     """
 
     mentioned: Tally[Mention] = msgspec.field(default_factory=Tally)
     n_mentions: Tally[str] = msgspec.field(default_factory=Tally)
+    listed: Tally[ListedValues] = msgspec.field(default_factory=Tally)
     mentions_generation: int = 0  # changes whenever something is mentioned for the first time, or no longer
     n_by_namespace_labels: int = 0  # terms that select namespaces by their labels
     counted: TermLookup[TermEntry] = msgspec.field(default_factory=TermLookup)  # the terms whose matches are counted
@@ -259,16 +272,32 @@ class TermTable(msgspec.Struct, eq=False):
         """Whether many terms mention it."""
         return self.mentioned.get(mention, 0) > COMMON
 
+    def common_groups(self, key: str, values: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+        """Those of the values that are common, together if they are a common list, else one by one."""
+        if self._is_common_list(key, values):
+            return (values,)
+        common = tuple([value for value in values if self.is_common((key, value))])
+        if 1 < len(common) < len(values) and self._is_common_list(key, common):
+            return (common,)
+        return tuple([(value,) for value in common])
+
+    def _is_common_list(self, key: str, values: tuple[str, ...]) -> bool:
+        """Whether many terms list exactly these values, and few other lists that are common have one of them."""
+        n = self.listed.get((key, values), 0)
+        return n > COMMON and max([self.mentioned[key, value] for value in values]) <= MAX_LISTS * n
+
     def use(self, term: PeerTerm) -> tuple[TermEntry, list[Mention]]:
         """The entry of the term, used once more, and what is newly mentioned."""
         entry = self._entries.get(term)
         new: list[Mention] = []
         if entry is None:
-            entry = self._entries[term] = TermEntry(term)
+            entry = self._entries[term] = TermEntry(term, mentions=mentions_of(term))
             self.n_by_namespace_labels += _reads_namespace_labels(term)
-            for mention in mentions_of(term):
-                self.mentioned[mention] += 1
-                if self.mentioned[mention] == 1 and mention[0][:1] != "\0":
+            for listed in _listed_by(term):
+                self.listed[listed] += 1
+            for mention in entry.mentions:
+                n = self.mentioned[mention] = self.mentioned.get(mention, 0) + 1
+                if n == 1 and mention[0][:1] != "\0":
                     self.n_mentions[mention[0]] += 1
                     self.mentions_generation += 1
                     new.append(mention)
@@ -284,8 +313,12 @@ class TermTable(msgspec.Struct, eq=False):
         if entry.matches:
             self.counted.remove(entry.term)
         self.n_by_namespace_labels -= _reads_namespace_labels(entry.term)
+        for listed in _listed_by(entry.term):
+            self.listed[listed] -= 1
+            if not self.listed[listed]:
+                del self.listed[listed]
         dropped = []
-        for mention in mentions_of(entry.term):
+        for mention in entry.mentions:
             self.mentioned[mention] -= 1
             if self.mentioned[mention]:
                 continue
@@ -326,3 +359,17 @@ def _named_by(requirements: Iterable[Requirement], prefix: str) -> Iterator[tupl
     for one in requirements:
         for value in one.values if one.operator in (IN, NOT_IN) else (None,):
             yield (prefix + one.key, value), None
+
+
+def _listed_by(term: PeerTerm) -> Iterable[ListedValues]:
+    """The lists of several values that a term has, each once."""
+    found: dict[ListedValues, None] = {}
+    for part in term.parts:
+        for selector, prefix in ((part.selector, ""), (part.namespace_selector, NAMESPACE_LABEL)):
+            for one in () if selector is None else selector.requirements:
+                if len(one.values) > 1:
+                    found[prefix + one.key, one.values] = None
+        if part.namespaces is not None and len(part.namespaces) > 1:
+            found[NAMESPACE, part.namespaces] = None
+    found.update(((one.key, one.values), None) for one in term.any_of if len(one.values) > 1)
+    return found

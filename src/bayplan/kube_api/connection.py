@@ -117,6 +117,7 @@ class Connection:
         parts = urllib.parse.urlsplit(self.server)
         self._host, self._base_path = parts.netloc, parts.path
         self._credential = _ANONYMOUS  # the last one sent
+        self._version = ""  # as last reported
         self._headers: list[tuple[str, str]] = []
         self._encoded_headers: dict[tuple[str, str, str], bytes] = {}
 
@@ -233,14 +234,17 @@ class Connection:
         return f"{method} {self.server}{path}"
 
     async def version(self) -> str:
-        """The version that the API server reports; a server without one is not a Kubernetes API server."""
+        """The version that the API server reports, asked once; a server without one is not a Kubernetes API server."""
+        if self._version:
+            return self._version
         try:
             found = _VERSION.decode(await self.get("/version"))
         except ValueError:
             found = _Version()
         if not found.git_version:
             raise WrongServerError(f"{self.tried('GET', '/version')}: no version; is this a Kubernetes API server?")
-        return found.git_version
+        self._version = found.git_version
+        return self._version
 
     async def _whole_answer(self, call: _Call) -> bytes:
         """The body of a successful response."""

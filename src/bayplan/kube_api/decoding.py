@@ -48,6 +48,12 @@ class Undecodable(msgspec.Struct, frozen=True):
     raw: bytes = b""  # the object as sent
 
 
+class SentObject(ApiObject):
+    """An object of any kind with what the server sent: as an item type, it keeps that."""
+
+    raw: bytes = b""
+
+
 class Identity(NamedTuple):
     key: Key
     uid: str
@@ -102,6 +108,7 @@ class Decoding(Generic[T]):
 
     def __init__(self, item_type: type[T]) -> None:
         of_type: Any = item_type
+        self._keeps_raw = issubclass(item_type, SentObject)  # then each object is decoded alone
         self._one: msgspec.json.Decoder[T] = msgspec.json.Decoder(of_type)
         self._page: msgspec.json.Decoder[_ListPage[T]] = msgspec.json.Decoder(_ListPage[of_type])
         self._event: msgspec.json.Decoder[WatchEvent[T]] = msgspec.json.Decoder(WatchEvent[of_type])
@@ -109,14 +116,17 @@ class Decoding(Generic[T]):
     def decode_object(self, raw: bytes | msgspec.Raw) -> T | Undecodable:
         """A single object."""
         try:
-            return self._one.decode(raw)
+            found = self._one.decode(raw)
         except DECODE_ERRORS as error:
             key, uid, version = _identity_of_raw(bytes(raw))
             return Undecodable(key, uid, version, _reworded(error), bytes(raw))
+        if isinstance(found, SentObject):
+            found.raw = bytes(raw)
+        return found
 
     def page(self, tried: str, body: bytes) -> tuple[ListMeta, Iterator[Sequence[T | Undecodable]]]:
         """The metadata of a page, and its items in one or more slices that are decoded on demand."""
-        if len(body) <= _MAX_PAGE_BYTES_AT_ONCE:
+        if len(body) <= _MAX_PAGE_BYTES_AT_ONCE and not self._keeps_raw:
             try:
                 page = self._page.decode(body)
             except DECODE_ERRORS:
@@ -132,6 +142,8 @@ class Decoding(Generic[T]):
 
     def events(self, tried: str, lines: bytes) -> Sequence[WatchEvent[T | Undecodable]]:
         """The events in the lines. An `ERROR` event is raised; a server sends nothing after it."""
+        if self._keeps_raw:
+            return [self._event_of(tried, line) for line in lines.splitlines() if line]
         try:
             events = self._event.decode_lines(lines)
         except DECODE_ERRORS:

@@ -20,7 +20,14 @@ from typing import Generic, Protocol, TypeVar
 from bayplan.kube_api import listing
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.decoding import Decoding, Identity, Key, T, Undecodable, WatchEvent, identity
-from bayplan.kube_api.errors import ApiError, BrokenAnswerError, GoneError, KubeError, TooManyRequestsError
+from bayplan.kube_api.errors import (
+    ApiError,
+    BrokenAnswerError,
+    GoneError,
+    KubeError,
+    NotFoundError,
+    TooManyRequestsError,
+)
 from bayplan.kube_api.listing import ALL, Restarted, Selection
 from bayplan.kube_api.pacing import Backoff
 from bayplan.kube_api.resources import Resource
@@ -34,6 +41,7 @@ _FAILURES_BEFORE_RELIST = 3
 _MAX_RETRY_AFTER_SECONDS = 60.0  # that a server can ask for
 _STALE_RELIST_SECONDS = 60.0  # since the last list, before a watch that went back in time leads to another
 _QUICK_RELIST_SECONDS = 10.0  # after a list, in which its version should not expire
+_MAX_TROUBLES_REPORTED = 16  # in other words each, until something succeeds
 _MAX_VERSION_DIGITS = 20  # of 64 bits
 _CHANGES = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 
@@ -64,8 +72,9 @@ class Reflector(Generic[T]):
     """
     Lists and watches one resource until `run` is cancelled.
 
-    Until the first list has succeeded, an error that is not retriable ends `run`: forbidden, no such resource, no
-    connection. After that every error is passed to `on_trouble` and retried.
+    Until the first list has succeeded, an error that is not retriable ends `run`: forbidden, no such resource unless it
+    `may_be_missing`, no connection. After that every error is retried, and passed to `on_trouble`: once, until a list
+    or a watch has succeeded.
     """
 
     def __init__(
@@ -76,6 +85,7 @@ class Reflector(Generic[T]):
         handler: Handler[T],
         selection: Selection = ALL,
         *,
+        may_be_missing: bool = False,
         limit: int = 500,
         inactivity: float = _INACTIVITY_SECONDS,
         on_trouble: Callable[[str], None] = lambda _text: None,
@@ -89,7 +99,7 @@ class Reflector(Generic[T]):
         self.lists = self.relists = self.events = self.stale_events = self.restarts = 0
         self._connection, self._item_type, self._handler, self._selection = connection, item_type, handler, selection
         self._decoding = Decoding(item_type)
-        self._limit, self._inactivity = limit, inactivity
+        self._may_be_missing, self._limit, self._inactivity = may_be_missing, limit, inactivity
         self._on_trouble, self._clock, self._sleep = on_trouble, clock, sleep
         self._random = random or randomness.Random()  # noqa: S311
         self._backoff, self._relist_backoff = Backoff(self._random), Backoff(self._random)
@@ -98,6 +108,7 @@ class Reflector(Generic[T]):
         self._listed_at = 0.0
         self._position = 0  # the version of the last list or event, as a number; 0 if it is none
         self._reports_stale = True
+        self._reported: set[str] = set()  # troubles since the last success
         self._expired_quickly = False
 
     def __len__(self) -> int:
@@ -115,12 +126,15 @@ class Reflector(Generic[T]):
             try:
                 await self._list()
             except KubeError as error:
-                if not error.retriable and not self.synced.is_set():
+                if not (error.retriable or self.synced.is_set() or self._waits_for(error)):
                     raise
                 wait = self._pause_after(error)
             else:
                 return
             await self._sleep(wait)  # not in the block above: an exception keeps its frames alive
+
+    def _waits_for(self, error: KubeError) -> bool:
+        return self._may_be_missing and isinstance(error, NotFoundError)
 
     async def _list(self) -> None:
         seen: set[Key] = set()
@@ -143,7 +157,7 @@ class Reflector(Generic[T]):
         self._listed_at, self._reports_stale = self._clock(), True
         self.lists += 1
         self.relists += self.synced.is_set()
-        self._backoff.reset()
+        self._succeeded()
         self.synced.set()
         self._handler.synced()
 
@@ -181,7 +195,7 @@ class Reflector(Generic[T]):
         )
         async with contextlib.aclosing(stream) as batches:
             async for batch in batches:
-                self._backoff.reset()
+                self._succeeded()
                 for event in batch:
                     self._handle(event)
                     await self._yield_to_loop()
@@ -261,8 +275,15 @@ class Reflector(Generic[T]):
         wait = self._backoff.next()
         if isinstance(trouble, ApiError) and trouble.retry_after:
             wait += min(trouble.retry_after, _MAX_RETRY_AFTER_SECONDS)
-        self._on_trouble(f"{self.resource}: {trouble}; retrying in {wait:.1f} s")
+        text = str(trouble)
+        if text not in self._reported and len(self._reported) < _MAX_TROUBLES_REPORTED:
+            self._reported.add(text)
+            self._on_trouble(f"{self.resource}: {text}; retrying in {wait:.1f} s")
         return wait
+
+    def _succeeded(self) -> None:
+        self._backoff.reset()
+        self._reported.clear()
 
 
 def _number(version: str) -> int:

@@ -19,14 +19,14 @@ from bayplan.live.cluster_writer import CLAIMS, VOLUMES, ClusterWriter
 from bayplan.live.context import SchedulerContext
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import EventRecorder
-from bayplan.live.loop import InFlightBinds
+from bayplan.live.loop import InFlightBinds, LoopSettings
 from bayplan.live.metrics import Metrics
 from bayplan.live.preemption import PreemptionEvaluator
 from bayplan.live.scheduler import Scheduler
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.workloads import Workload
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
-from bayplan.queueing.pending_pod import PendingPod, QueueStage
+from bayplan.queueing.pending_pod import PendingPod
 from bayplan.queueing.pod_evaluator import PodEvaluator
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.rules.profiles import RulesByScheduler
@@ -84,11 +84,23 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     initial_backoff: float = 1.0
     max_backoff: float = 10.0
     max_pod_constraints: int = MAX_CONSTRAINTS
+    places_group_members: bool = False
+    max_binding_constraints: int = MAX_CONSTRAINTS
     reserve_after: float = 0.0
     max_reservations: int = 1
 
 
-class SchedulerAssembly:
+class RecordedAssembly:
+    """What every assembly has for the recording, if there is one: a `recorder` that reads every change of the index."""
+
+    recorder: Recorder | None = None
+
+    def _record_changes(self) -> None:
+        if self.recorder is not None:
+            self.recorder.changed()
+
+
+class SchedulerAssembly(RecordedAssembly):
     """Builds the parts of one scheduler. `profiles` has the rules by scheduler name; other pods are ignored."""
 
     def __init__(
@@ -101,7 +113,6 @@ class SchedulerAssembly:
         wall: Callable[[], datetime],
     ) -> None:
         self.settings = settings
-        self.recorder: Recorder | None = None
         self.metrics = Metrics()
         index = PlacementIndex(settings.semantics, settings.seed)
         self.engines = {name: Engine(index, rules) for name, rules in profiles.items()}
@@ -125,6 +136,7 @@ class SchedulerAssembly:
             budgets,
             is_responsible=profiles.__contains__,
             max_constraints=settings.max_pod_constraints,
+            places_group_members=settings.places_group_members,
             on_binding_pod_removed=self._volume_waits.pod_removed,
         )
         binds_in_flight = InFlightBinds(on_free=activity.set)
@@ -137,12 +149,10 @@ class SchedulerAssembly:
         self.scheduler = Scheduler(
             context,
             self.engines,
-            activity=activity,
+            LoopSettings(clock, activity, binds_in_flight, self._record_changes),
             volumes=self.volumes,
-            binds_in_flight=binds_in_flight,
             preemptor=PreemptionEvaluator(context),
             on_decision=self._record_decision,
-            on_step=self._record_changes,
         )
         self.enforcement: Enforcement | None = None
         if settings.enforcement is not None:
@@ -189,19 +199,10 @@ class SchedulerAssembly:
             nominated = [*nominations.competing_with(workload), *([(workload, own)] if own else [])]
             self.recorder.decided(workload, node, message, nominated)
 
-    def _record_changes(self) -> None:
-        if self.recorder is not None:
-            self.recorder.changed()
-
     def _add_metrics(self) -> None:
-        state, events = self.state, self.events
-        self.metrics.count_dropped_events(lambda: events.dropped)
-        self.metrics.gauge(
-            "scheduler_pending_pods",
-            "Number of pending pods, by the queue that holds them.",
-            lambda: [((stage.value,), float(state.queue.sizes[stage])) for stage in QueueStage],
-            ("queue",),
-        )
+        state = self.state
+        self.metrics.count_dropped_events(self.events)
+        self.metrics.observe_queue(state.queue, "pod")
         self.metrics.gauge(
             "scheduler_cache_size",
             "Number of nodes, pods and assumed pods in the scheduler cache.",
@@ -216,9 +217,4 @@ class SchedulerAssembly:
             "bayplan_reservations",
             "Number of nodes that are reserved for pods which have been unschedulable for long.",
             lambda: [((), float(len(state.queue.reservations)))],
-        )
-        self.metrics.counter(
-            "bayplan_requeue_evaluations",
-            "Number of evaluations made to decide whether an unschedulable pod is requeued.",
-            lambda: [((), float(state.queue.n_evaluations))],
         )

@@ -41,9 +41,9 @@ def without_collection() -> Iterator[None]:
 
 async def collect_periodically(sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
     """Collect a little garbage at regular intervals, until cancelled."""
-    gc.disable()
     try:
         for number in itertools.count(1):
+            gc.disable()  # again: another scheduler in this process may have enabled it when it was synced
             await sleep(COLLECT_INTERVAL_SECONDS)
             collect(number)
     finally:

@@ -1,11 +1,11 @@
 """
-`GET /explain?pod=NAMESPACE/NAME`: why a pod is pending, or would be placed where it is placed.
+`GET /explain?pod=NAMESPACE/NAME`, or `binding=`: why it is pending, or would be placed where it is placed.
 
-The response is the document of `bayplan explain -o json`, in which pods of other namespaces are named only if that is
-configured. It is computed in a worker thread on a follower of the index,
-so an explanation of many nodes neither holds the event loop nor waits for it. As in a scheduling attempt, nominated
-pods that the pod must leave capacity for are counted on their nodes, and a pod with scheduling gates is not placed. The
-follower is created by the first request and released after some minutes without one.
+The response is the document of `bayplan explain -o json`, in which workloads of other namespaces are named only if that
+is configured. It is computed in a worker thread on a follower of the index, so an explanation of many nodes neither
+holds the event loop nor waits for it. As in a scheduling attempt, nominated pods that a pod must leave capacity for are
+counted on their nodes, and a pod with scheduling gates is not placed. The follower is created by the first request and
+released after some minutes without one.
 """
 
 from __future__ import annotations
@@ -16,36 +16,106 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 from aiohttp import web
 
+from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
+from bayplan.explaining.explanation import Explanation
 from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping.pods import SpreadContext
 from bayplan.model.disruption_budgets import DisruptionBudget
-from bayplan.model.workloads import Workload
-from bayplan.placing import evicting, recreating
+from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.placing import evicting, fleet_fixes, recreating
 from bayplan.queueing import nominations
+from bayplan.rules import fleet_profile
 from bayplan.rules.placeable import GATED
 from bayplan.rules.profiles import RulesByScheduler
 from bayplan.writing import explanations, versioned
 
 PATH = "/explain"
+POD, BINDING = "pod", "binding"
 MAX_IDLE_SECONDS = 300.0
 
-FindPod = Callable[[str, str], Awaitable[Workload | None]]
 Nominated = Sequence[tuple[Workload, str]]
+FindPod = Callable[[str, str], Awaitable[Workload | None]]
+FindBinding = Callable[[WorkloadKey], Workload | None]
+Explain = Callable[[PlacementIndex], Explanation]  # on a copy of the index, in another thread
+
+
+def by_parameter(endpoints: Sequence[ExplainEndpoint]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """Respond with the endpoint whose parameter a request has, else with the first."""
+
+    async def respond(request: web.Request) -> web.Response:
+        return await next((one for one in endpoints if one.kind in request.query), endpoints[0]).respond(request)
+
+    return respond
 
 
 class ExplainEndpoint:
-    """
-    Answers one request at a time.
+    """Answers one request at a time about workloads of one kind, which is the name of the parameter."""
 
-    `find_pod` returns a pod by namespace and name; None if it does not exist. One that has a node is explained as its
-    controller would recreate it, with the `spread_context` of that moment. `competing_with` returns the nominated pods
-    that a pod must leave capacity for, with their nodes. `budgets` limit which pods a fix may move. `names` says how
-    pods of other namespaces are named.
+    kind = ""
+
+    def __init__(self, index: PlacementIndex) -> None:
+        self._index = index
+        self._follower: Follower | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._release: asyncio.TimerHandle | None = None
+
+    async def _find(self, namespace: str, name: str) -> Explain | None:
+        """What explains a workload as it is now; None if it does not exist."""
+        raise NotImplementedError
+
+    @property
+    def holds_copy(self) -> bool:
+        """Whether a copy of the index is in memory."""
+        return self._follower is not None
+
+    async def respond(self, request: web.Request) -> web.Response:
+        asked = request.query.get(self.kind, "")
+        namespace, _, name = asked.rpartition("/")
+        if not name or asked.startswith("/") or (self.kind == POD and not namespace):
+            return web.Response(text=f"expected {PATH}?{self.kind}=NAMESPACE/NAME\n", status=400)
+        explain = await self._find(namespace, name)
+        if explain is None:
+            return web.Response(text=f"there is no {self.kind} {asked}\n", status=404)
+        async with self._one_at_a_time:
+            if self._release is not None:
+                self._release.cancel()
+            try:
+                text = await asyncio.to_thread(self._explain, explain)
+            except BaseException:
+                self._follower = None  # it may be left in the middle of a change
+                raise
+            self._release = asyncio.get_running_loop().call_later(MAX_IDLE_SECONDS, self.release)
+        return web.Response(text=text, content_type="application/json")
+
+    def release(self) -> None:
+        """Release the copy of the index; the next request creates another one."""
+        self._follower = None
+
+    def _explain(self, explain: Explain) -> str:
+        if self._follower is None:
+            self._follower = Follower(self._index)
+        index = self._follower.catch_up()
+        found = explain(index)
+        placed = index.records.get(found.workload)
+        shares = placed.shares if placed else ()
+        current = explanation.listed_clusters(shares) if self.kind == BINDING else "".join(name for name, _ in shares)
+        return versioned.as_json(explanations.document(found, current=current))
+
+
+class PodExplainEndpoint(ExplainEndpoint):
     """
+    Explains pods. `find_pod` returns one by namespace and name; None if it does not exist.
+
+    One that has a node is explained as its controller would recreate it, with the `spread_context` of that moment.
+    `competing_with` returns the nominated pods that a pod must leave capacity for, with their nodes. `budgets` limit
+    which pods a fix may move. `names` says how pods of other namespaces are named.
+    """
+
+    kind = POD
 
     def __init__(
         self,
@@ -58,52 +128,30 @@ class ExplainEndpoint:
         names: PeerNames,
         budgets: Iterable[DisruptionBudget] = (),
     ) -> None:
-        self._index, self._profiles = index, profiles
+        super().__init__(index)
+        self._profiles = profiles
         self._find_pod, self._spread_context, self._competing_with = find_pod, spread_context, competing_with
         self._names, self._budgets = names, budgets
-        self._follower: Follower | None = None
         self._engines: dict[str, Engine] = {}  # over the copy
-        self._one_at_a_time = asyncio.Lock()
-        self._release: asyncio.TimerHandle | None = None
 
-    @property
-    def holds_copy(self) -> bool:
-        """Whether a copy of the index is in memory."""
-        return self._follower is not None
+    def release(self) -> None:
+        super().release()
+        self._engines.clear()
 
-    async def respond(self, request: web.Request) -> web.Response:
-        namespace, _, name = request.query.get("pod", "").partition("/")
-        if not (namespace and name):
-            return web.Response(text=f"expected {PATH}?pod=NAMESPACE/NAME\n", status=400)
+    async def _find(self, namespace: str, name: str) -> Explain | None:
         workload = await self._find_pod(namespace, name)
         if workload is None:
-            return web.Response(text=f"there is no pod {namespace}/{name}\n", status=404)
+            return None
         placed = self._index.records.get(workload.key)
         if placed is not None:
             workload = recreating.as_recreated(placed, self._index, self._spread_context)
-        async with self._one_at_a_time:
-            if self._release is not None:
-                self._release.cancel()
-            try:
-                nominated, budgets = self._competing_with(workload), list(self._budgets)
-                text = await asyncio.to_thread(self._explain, workload, nominated, budgets)
-            except BaseException:
-                self._follower = None  # it may be left in the middle of a change
-                raise
-            self._release = asyncio.get_running_loop().call_later(MAX_IDLE_SECONDS, self.release)
-        return web.Response(text=text, content_type="application/json")
+        nominated, budgets = self._competing_with(workload), list(self._budgets)
+        return lambda copy: self._explain_pod(workload, nominated, budgets, copy)
 
-    def release(self) -> None:
-        """Release the copy of the index; the next request creates another one."""
-        self._follower = None
-        self._engines.clear()
-
-    def _explain(self, workload: Workload, nominated: Nominated, budgets: Iterable[DisruptionBudget]) -> str:
-        if self._follower is None:
-            self._follower = Follower(self._index)
-        index = self._follower.catch_up()
+    def _explain_pod(
+        self, workload: Workload, nominated: Nominated, budgets: Iterable[DisruptionBudget], index: PlacementIndex
+    ) -> Explanation:
         engine = self._engine_of(workload, index)
-        placed = index.records.get(workload.key)
         with nominations.with_nominated_pods(nominated, index):
             policy = evicting.policy(budgets, index, self._spread_context)
             found = explanation.explain(workload, engine, policy=policy)
@@ -111,7 +159,7 @@ class ExplainEndpoint:
         if workload.gates:
             message = f"{GATED.text}: {', '.join(workload.gates)}"
             found = msgspec.structs.replace(found, target="", message=message)
-        return versioned.as_json(explanations.document(found, current=placed.shares[0][0] if placed else ""))
+        return found
 
     def _engine_of(self, workload: Workload, index: PlacementIndex) -> Engine:
         """The engine of the scheduler that the pod names, else of the first one, over this copy of the index."""
@@ -120,3 +168,40 @@ class ExplainEndpoint:
         if engine is None or engine.index is not index:
             engine = self._engines[name] = Engine(index, self._profiles[name])
         return engine
+
+
+class BindingExplainEndpoint(ExplainEndpoint):
+    """
+    Explains bindings; one that is cluster-scoped is named without a namespace.
+
+    `find_binding` returns one by its key; None if it does not exist. `is_named` says of a namespace and a name in a
+    text whether they are those of a workload; `names` says how those of other namespaces are named.
+    """
+
+    kind = BINDING
+
+    def __init__(
+        self,
+        index: PlacementIndex,
+        find_binding: FindBinding,
+        is_named: Callable[[WorkloadKey], bool],
+        names: PeerNames,
+    ) -> None:
+        super().__init__(index)
+        self._find_binding, self._is_named, self._names = find_binding, is_named, names
+        self._engine: FleetEngine | None = None  # over the copy
+
+    def release(self) -> None:
+        super().release()
+        self._engine = None
+
+    async def _find(self, namespace: str, name: str) -> Explain | None:
+        workload = self._find_binding(WorkloadKey(f"{namespace}/{name}"))
+        return None if workload is None else lambda copy: self._explain_binding(workload, copy)
+
+    def _explain_binding(self, workload: Workload, index: PlacementIndex) -> Explanation:
+        if self._engine is None or self._engine.index is not index:
+            self._engine = FleetEngine(index, fleet_profile.fleet_rules())
+        found = explanation.explain_binding(workload, self._engine)
+        found = msgspec.structs.replace(found, fixes=fleet_fixes.find(workload, self._engine))
+        return explanation.as_seen(found, workload.namespace, self._names, self._is_named)

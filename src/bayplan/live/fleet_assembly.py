@@ -12,24 +12,22 @@ from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.explaining.peer_names import PeerNames
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
-from bayplan.live.assembly import SchedulerSettings
+from bayplan.live.assembly import RecordedAssembly, SchedulerSettings
 from bayplan.live.events import EventRecorder
 from bayplan.live.fleet_metrics import FleetMetrics
 from bayplan.live.fleet_scheduler import FleetContext, FleetScheduler
 from bayplan.live.fleet_writer import FleetWriter
-from bayplan.live.loop import InFlightBinds
+from bayplan.live.loop import InFlightBinds, LoopSettings
 from bayplan.mapping.bindings import ANY_KEY, BindingContext, LabelKeys
 from bayplan.model.semantics import for_fleets
 from bayplan.model.workloads import Workload
-from bayplan.queueing.binding_evaluator import BindingEvaluator
-from bayplan.queueing.pending_pod import QueueStage
+from bayplan.queueing.binding_evaluator import BindingEvaluator, PendingBinding
 from bayplan.queueing.scheduling_queue import SchedulingQueue
-from bayplan.rules import profiles
-from bayplan.watching.fleet_state import FleetState, PendingBinding
-from bayplan.writing.recordings import Recorder
+from bayplan.rules import fleet_profile
+from bayplan.watching.fleet_state import FleetState
 
 
-class FleetAssembly:
+class FleetAssembly(RecordedAssembly):
     """Builds the parts. Bindings whose schedulerName is not in `names` are counted, and left to their scheduler."""
 
     def __init__(
@@ -43,12 +41,11 @@ class FleetAssembly:
         wall: Callable[[], datetime],
     ) -> None:
         self.settings = settings
-        self.recorder: Recorder | None = None
         self.metrics = FleetMetrics()
         semantics = for_fleets(settings.semantics)
         self.index = PlacementIndex(semantics, settings.seed, lost_targets_count=True)
-        self.engine = FleetEngine(self.index, profiles.fleet_rules())
-        evaluator = BindingEvaluator(self.engine)
+        self.engine = FleetEngine(self.index, fleet_profile.fleet_rules())
+        evaluator = BindingEvaluator(self.engine, clock)
         activity = asyncio.Event()
         queue: SchedulingQueue[PendingBinding] = SchedulingQueue(
             self.index,
@@ -58,7 +55,9 @@ class FleetAssembly:
             max_backoff=settings.max_backoff,
             on_pending=activity.set,
         )
-        context = BindingContext(settings.semantics, keys, assumes_no_labels=False)
+        context = BindingContext(
+            settings.semantics, keys, assumes_no_labels=False, max_constraints=settings.max_binding_constraints
+        )
         self.state = FleetState(self.index, queue, context, names, self.metrics.count_incoming)
         self.events = EventRecorder(
             writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second
@@ -67,10 +66,8 @@ class FleetAssembly:
         self.scheduler = FleetScheduler(
             FleetContext(self.state, self.engine, writer, self.events, self.metrics, clock, wall, peer_names),
             evaluator,
-            activity=activity,
-            binds_in_flight=InFlightBinds(on_free=activity.set),
-            on_decision=self._record_decision,
-            on_step=self._record_changes,
+            LoopSettings(clock, activity, InFlightBinds(on_free=activity.set), self._record_changes),
+            self._record_decision,
         )
         self._add_metrics()
 
@@ -89,19 +86,10 @@ class FleetAssembly:
             self.recorder.changed()
             self.recorder.decided(workload, schedule_binding.listed(shares), message, ())
 
-    def _record_changes(self) -> None:
-        if self.recorder is not None:
-            self.recorder.changed()
-
     def _add_metrics(self) -> None:
-        state, events = self.state, self.events
-        self.metrics.count_dropped_events(lambda: events.dropped)
-        self.metrics.gauge(
-            "scheduler_pending_bindings",
-            "Number of pending bindings, by the queue that holds them.",
-            lambda: [((stage.value,), float(state.queue.sizes[stage])) for stage in QueueStage],
-            ("queue",),
-        )
+        state = self.state
+        self.metrics.count_dropped_events(self.events)
+        self.metrics.observe_queue(state.queue, "binding")
         self.metrics.gauge(
             "bayplan_fleet_size",
             "Number of clusters and bindings that are known.",
@@ -116,9 +104,4 @@ class FleetAssembly:
             "bayplan_clusters_set_aside",
             "Number of clusters on which nothing more is placed, because they cannot be read.",
             lambda: [((), float(len(state.unreadable)))],
-        )
-        self.metrics.counter(
-            "bayplan_requeue_evaluations",
-            "Number of evaluations made to decide whether an unschedulable binding is requeued.",
-            lambda: [((), float(state.queue.n_evaluations))],
         )

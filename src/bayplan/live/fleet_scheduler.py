@@ -7,7 +7,6 @@ is not dropped, and it is tried again as soon as a change makes it fit.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
@@ -16,27 +15,29 @@ from typing import Any
 import msgspec
 
 from bayplan import schedule_binding
-from bayplan.assigning import group_failover
+from bayplan.assigning import group_failover, unknown_labels
 from bayplan.assigning.candidates import LabelsNotKnown, NoClusterFit
 from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.errors import ClusterError
 from bayplan.explaining.peer_names import PeerNames
+from bayplan.live import blocked_by
 from bayplan.live.binding_writer import BindingWriter, SupersededError
 from bayplan.live.cluster_writer import NotLeadingError, PodGoneError
 from bayplan.live.events import EventRecorder
 from bayplan.live.fleet_metrics import ERROR, RECONCILE, SCALE, SCHEDULED, FleetMetrics
 from bayplan.live.fleet_results import SCHEDULER_ERROR, SUCCEEDED, SUCCESS, UNSCHEDULABLE, ScheduleResult, Shares
 from bayplan.live.fleet_writer import QUOTA_EXCEEDED, FleetWriter, exceeds_quota, ref_of, template_ref
-from bayplan.live.loop import InFlightBinds, SchedulingLoop
+from bayplan.live.loop import LoopSettings, SchedulingLoop
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_bindings
 from bayplan.queueing import deciding
-from bayplan.queueing.binding_evaluator import BindingEvaluator
+from bayplan.queueing.binding_evaluator import BindingEvaluator, PendingBinding
 from bayplan.schedule_binding import FleetDecision
-from bayplan.watching.fleet_state import FleetState, PendingBinding
+from bayplan.watching.fleet_state import FleetState
 from bayplan.wire.fleets import ResourceBinding
 
 INTERNAL_ERROR = "internal error of the scheduler; its log has the details"
+MAX_READ_SECONDS = 0.004  # of a step, for reading bindings whose policy has changed
 NO_PLACEMENT = "failed to get placement from {kind}({name})"
 log = logging.getLogger("bayplan.scheduler")
 
@@ -63,25 +64,24 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
         self,
         context: FleetContext,
         evaluator: BindingEvaluator,
-        *,
-        activity: asyncio.Event,
-        binds_in_flight: InFlightBinds,
+        loop: LoopSettings,
         on_decision: OnDecision,
-        on_step: Callable[[], None],
     ) -> None:
-        super().__init__(
-            context.state.queue,
-            context.metrics,
-            clock=context.clock,
-            activity=activity,
-            binds_in_flight=binds_in_flight,
-            on_step=on_step,
-        )
+        super().__init__(context.state.queue, context.metrics, loop)
         self._state, self._index = context.state, context.state.index
         self._events, self._metrics, self._names = context.events, context.metrics, context.names
         self._evaluator = evaluator
         self._writer = BindingWriter(context.state, context.writer, context.wall)
         self._on_decision = on_decision
+
+    # Bindings whose policy has changed
+
+    def _before_attempts(self) -> None:
+        began = self._clock()
+        self._state.read_again(lambda: self._clock() - began >= MAX_READ_SECONDS)
+
+    def _has_more(self) -> bool:
+        return self._state.has_to_read
 
     # One binding
 
@@ -90,6 +90,9 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
         if key in state.writing:  # what is being written comes first
             self._queue.requeue(pending)
             return
+        state.bring_up_to_date(key)
+        if not self._queue.holds(pending):
+            return  # its policy has changed, and it is in the queue anew
         written, pending.workload = state.bindings[key], state.workloads[key]
         is_first = pending.attempts == 1 and not pending.must
         if is_first and not state.needs_scheduling(key):
@@ -103,6 +106,8 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
             result, decision = ScheduleResult(SCHEDULER_ERROR, INTERNAL_ERROR, is_retried=True), None
         self._metrics.algorithm_seconds.observe(self._clock() - began)
         self._on_decision(pending.workload, result.shares or (), "" if result.succeeded else result.message)
+        is_refused = decision is not None and not decision.placed
+        pending.failure = self._evaluator.failure_of(pending.workload) if is_refused else None
         if decision is not None:
             place_bindings.settle(pending.workload, decision, self._index)
         self._report_terms(written, decision)
@@ -120,7 +125,7 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
             found = ref_of(written)
             name = NO_PLACEMENT.format(kind=found.kind[:1].lower() + found.kind[1:], name=found)
             return ScheduleResult(SCHEDULER_ERROR, name), None
-        decision = self._evaluator.decision(workload)
+        decision = self._as_seen(self._evaluator.decision(workload), workload)
         several = written.spec.placement.get("clusterAffinities") is not None
         if not decision.placed and decision.reason != NoClusterFit.reason:
             reason = UNSCHEDULABLE if decision.reason == LabelsNotKnown.reason else decision.reason
@@ -132,6 +137,14 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
             affinity = decision.observed if several else None
             return ScheduleResult(SUCCESS, SUCCEEDED, decision.shares, placement, affinity), decision
         return ScheduleResult(decision.reason, decision.errors[0], (), placement), decision
+
+    def _as_seen(self, decision: FleetDecision, workload: Workload) -> FleetDecision:
+        """The decision with the messages that the owners of the binding may read, who see one namespace."""
+        visible, hidden = self._names.split(decision.whose, workload.namespace)
+        if not hidden:
+            return decision
+        names = [*unknown_labels.names_of(visible, workload, self._index), hidden]
+        return msgspec.structs.replace(decision, errors=(unknown_labels.sentence(names),))
 
     def _report_terms(self, written: ResourceBinding, decision: FleetDecision | None) -> None:
         """Record an event for each affinity term that failed, if there are several."""
@@ -150,8 +163,7 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
             return result.message
         with group_failover.without_workload(workload, self._index):
             blockers = deciding.blockers(decision.verdicts, workload, self._index)
-        listed = self._names.listed(blockers, workload.namespace)
-        return f"{result.message} Blocked by {listed}." if listed else result.message
+        return result.message + blocked_by.sentence(blockers, self._names, workload.namespace, "cluster")
 
     # Writes
 
@@ -204,7 +216,6 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
                 self._record(written, _success_text(written, result.shares or ()), warning=False)
             self._queue.done(pending)
             return
-        pending.message = result.message
         self._record(written, note, warning=True)
         if result.is_retried:
             self._state.on_failure(pending)

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Generic
 
+import msgspec
+
 from bayplan.live.metrics import CommonMetrics
 from bayplan.queueing.pending_pod import Pending, QueueStage
 from bayplan.queueing.scheduling_queue import SchedulingQueue
@@ -65,30 +67,28 @@ class InFlightBinds:
             self.waiting_tasks.discard(task)
 
 
+class LoopSettings(msgspec.Struct, frozen=True):
+    """
+    What a loop is run by: `clock` counts seconds, and `activity` is set when there may be something to do.
+
+    `on_step` is for recordings.
+    """
+
+    clock: Callable[[], float]
+    activity: asyncio.Event
+    binds_in_flight: InFlightBinds
+    on_step: Callable[[], None]
+
+
 class SchedulingLoop(Generic[Pending]):
-    """
-    Schedules what is in the queue.
+    """Schedules what is in the queue."""
 
-    `activity` is set when there may be something to do. `on_step` is for recordings.
-    """
-
-    def __init__(
-        self,
-        queue: SchedulingQueue[Pending],
-        metrics: CommonMetrics,
-        *,
-        clock: Callable[[], float],
-        activity: asyncio.Event,
-        binds_in_flight: InFlightBinds,
-        on_step: Callable[[], None],
-    ) -> None:
+    def __init__(self, queue: SchedulingQueue[Pending], metrics: CommonMetrics, settings: LoopSettings) -> None:
         self._queue, self._missed_requeues = queue, metrics.missed_requeues
-        self._clock = clock
-        self._activity = activity
-        self._binds_in_flight = binds_in_flight
-        self._on_step = on_step
+        self._clock, self._activity = settings.clock, settings.activity
+        self._binds_in_flight, self._on_step = settings.binds_in_flight, settings.on_step
         self._tasks: set[asyncio.Task[None]] = set()
-        self._last_sweep = clock()
+        self._last_sweep = settings.clock()
         self._no_large_before = self._no_requeue_before = 0.0
         self.longest_step = 0.0  # seconds of processor time of this thread
         self._failure: BaseException | None = None
@@ -101,6 +101,10 @@ class SchedulingLoop(Generic[Pending]):
 
     def _before_attempts(self) -> None:
         """What else a step does, after unschedulable workloads were requeued."""
+
+    def _has_more(self) -> bool:
+        """Whether something is left to be done before attempts."""
+        return False
 
     def _further_times(self) -> list[float]:
         """When something else than the queue and the sweep is due."""
@@ -134,7 +138,7 @@ class SchedulingLoop(Generic[Pending]):
         self._on_step()
         self._requeue_unschedulable(began)
         self._before_attempts()
-        worked = self._queue.has_candidates
+        worked = self._queue.has_candidates or self._has_more()
         while not self._binds_in_flight.is_full and (pending := self._next()) is not None:
             tried = self._clock()
             self._attempt(pending)

@@ -7,12 +7,17 @@ Values that another part keeps are read when the metrics are collected, so nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from bayplan.live.events import EventRecorder
+from bayplan.queueing.pending_pod import QueueStage
+from bayplan.queueing.scheduling_queue import SchedulingQueue
 
 LATENCY_BUCKETS = tuple(0.00002 * 2**i for i in range(20))  # 20 µs to 10 s
 SLI_BUCKETS = tuple(0.01 * 2**i for i in range(16))  # 10 ms to 5 min
@@ -70,6 +75,32 @@ class _WithDeprecatedNames(Collector):
                     yield copy
 
 
+class _Merged(Collector):
+    """Several registries as one: of a metric that more than one of them has, each sample says whose it is."""
+
+    def __init__(self, by_workloads: Mapping[str, CommonMetrics]) -> None:
+        self._by_workloads = by_workloads
+
+    def collect(self) -> Iterable[Metric]:
+        found: dict[str, list[tuple[str, Metric]]] = {}
+        for workloads, metrics in self._by_workloads.items():
+            for family in _WithDeprecatedNames(metrics.registry).collect():
+                found.setdefault(family.name, []).append((workloads, family))
+        for name, families in found.items():
+            merged = families[0][1]
+            if len(families) > 1:
+                merged = Metric(name, merged.documentation, merged.type)
+                for workloads, family in families:
+                    whose = {"workloads": workloads}
+                    merged.samples += [one._replace(labels={**one.labels, **whose}) for one in family.samples]
+            yield merged
+
+
+def text_of_several(by_workloads: Mapping[str, CommonMetrics]) -> bytes:
+    """Return the metrics of several schedulers in one process in the Prometheus text format, by what they schedule."""
+    return generate_latest(_Merged(by_workloads))
+
+
 class CommonMetrics:
     """What every scheduler measures, in a registry of its own: several schedulers may run in one process."""
 
@@ -97,10 +128,24 @@ class CommonMetrics:
             "bayplan_undecodable_objects", "Number of objects that could not be decoded, by resource.", ["resource"]
         )
 
-    def count_dropped_events(self, reading: Callable[[], int]) -> None:
+    def count_dropped_events(self, events: EventRecorder) -> None:
         """Add the number of events that were not written."""
         text = "Number of Events that were not written to the API server."
-        self.counter("bayplan_events_dropped", text, lambda: [((), float(reading()))])
+        self.counter("bayplan_events_dropped", text, lambda: [((), float(events.dropped))])
+
+    def observe_queue(self, queue: SchedulingQueue[Any], noun: str) -> None:
+        """Add what is in a queue; `noun` says of what."""
+        self.gauge(
+            f"scheduler_pending_{noun}s",
+            f"Number of pending {noun}s, by the queue that holds them.",
+            lambda: [((stage.value,), float(queue.sizes[stage])) for stage in QueueStage],
+            ("queue",),
+        )
+        self.counter(
+            "bayplan_requeue_evaluations",
+            f"Number of evaluations made to decide whether an unschedulable {noun} is requeued.",
+            lambda: [((), float(queue.n_evaluations))],
+        )
 
     def gauge(self, name: str, text: str, reading: Reading, labels: tuple[str, ...] = ()) -> None:
         """Add a gauge whose values are read on collection."""

@@ -11,25 +11,27 @@ import asyncio
 import contextlib
 import logging
 import pathlib
+import random
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime
 from typing import IO, Any, Generic, Protocol, TypeVar
 
-from aiohttp import web
-
 from bayplan.errors import ClusterError, Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.election_thread import ElectionThread
+from bayplan.kube_api.errors import KubeError, UnreachableError
 from bayplan.kube_api.leader_election import LeaderElector
+from bayplan.kube_api.pacing import Backoff
 from bayplan.kube_api.reflector import Handler, Reflector
 from bayplan.kube_api.resources import Resource
-from bayplan.live import event_loop, serving
-from bayplan.live.assembly import SchedulerSettings, ServerAddress
+from bayplan.live import event_loop, explain_endpoint, serving
+from bayplan.live.assembly import SchedulerSettings
 from bayplan.live.events import EventRecorder
+from bayplan.live.explain_endpoint import ExplainEndpoint
 from bayplan.live.loop import SchedulingLoop
-from bayplan.live.metrics import CommonMetrics, Reading
+from bayplan.live.metrics import CommonMetrics, Reading, text_of_several
 from bayplan.serving.server_thread import ServerThread
 from bayplan.watching.background_tasks import BackgroundTasks, wait_for_any
 from bayplan.watching.resources import ResourceHandler, WatchedResource
@@ -75,8 +77,10 @@ class SchedulerProcess(Generic[Parts]):
     One scheduler process.
 
     `synced` is true once every watch has listed its objects; `scheduling` is set while something is scheduled. `stop`
-    ends the process in an orderly way.
+    ends the process in an orderly way. `workloads` says what is scheduled.
     """
+
+    workloads = ""
 
     def __init__(
         self, connection: Connection, settings: SchedulerSettings, names: Iterable[str], wall: Callable[[], datetime]
@@ -92,6 +96,8 @@ class SchedulerProcess(Generic[Parts]):
         self._stopping = asyncio.Event()
         self.scheduling = asyncio.Event()
         self.synced = False
+        self._waits_for_server = False
+        self._served: list[SchedulerProcess[Any]] = [self]
         self.ports: list[int] = []
         self._add_metrics()
 
@@ -130,8 +136,9 @@ class SchedulerProcess(Generic[Parts]):
         """What runs beside the scheduler while this replica leads."""
         return []
 
-    def _add_routes(self, app: web.Application, address: ServerAddress, thread: ServerThread) -> None:
-        """Add what is served at an address beside health and metrics."""
+    def explainer(self) -> ExplainEndpoint:
+        """Build what explains the workloads of this process."""
+        raise NotImplementedError
 
     def _facts(self) -> dict[str, int]:
         """What is logged once the watches are synced."""
@@ -154,6 +161,15 @@ class SchedulerProcess(Generic[Parts]):
 
     # Life
 
+    def serve_for(self, other: SchedulerProcess[Any]) -> None:
+        """
+        Serve health, metrics and explanations of another scheduler in this process, which has no addresses, too.
+
+        If its API server cannot be reached at the start, it waits, so that this one need not.
+        """
+        self._served.append(other)
+        other._waits_for_server = True
+
     def stop(self) -> None:
         self._stopping.set()
 
@@ -161,8 +177,8 @@ class SchedulerProcess(Generic[Parts]):
         """Run until stopped; raise whatever else ends the run."""
         async with contextlib.AsyncExitStack() as stack:
             recording = self._open_recording(stack)
-            version = await self._connection.version()
-            log.info("connected", extra={"server": self._connection.server, "version": version})
+            if not await self._connect_unless_stopped():
+                return
             await self._serve(stack)
             background_tasks = await stack.enter_async_context(BackgroundTasks())
             if not await self._sync_unless_stopped(background_tasks):
@@ -179,13 +195,35 @@ class SchedulerProcess(Generic[Parts]):
         if not self._settings.addresses:
             return
         thread = await stack.enter_async_context(ServerThread(serving.PROCESSOR_SHARE))
+        by_workloads = {one.workloads: one.metrics for one in self._served}
+        metrics = self.metrics.text if len(by_workloads) == 1 else lambda: text_of_several(by_workloads)
         for address in self._settings.addresses:
-            app = serving.application(thread, self._unready, self._parts.metrics.text)
-            self._add_routes(app, address, thread)
+            app = serving.application(thread, self._unready, metrics)
+            if address == self._settings.explain_address:
+                explain = explain_endpoint.by_parameter([one.explainer() for one in self._served])
+                app.router.add_get(explain_endpoint.PATH, serving.on_owner(thread, explain))
             port = await stack.enter_async_context(serving.served(thread, app, address.host, address.port))
             self.ports.append(port)
 
     # Watching
+
+    async def _connect_unless_stopped(self) -> bool:
+        """Return true when the API server has answered, false if stopped before."""
+        backoff, told = Backoff(random.Random()), False  # noqa: S311
+        while not self._stopping.is_set():
+            try:
+                version = await self._connection.version()
+            except KubeError as error:
+                if not (self._waits_for_server and (error.retriable or isinstance(error, UnreachableError))):
+                    raise
+                if not told:
+                    log.warning("waiting for the API server", extra={"error": str(error)})
+                told = True
+                await wait_for_any(self._stopping, timeout=backoff.next())
+            else:
+                log.info("connected", extra={"server": self._connection.server, "version": version})
+                return True
+        return False
 
     async def _sync_unless_stopped(self, background_tasks: BackgroundTasks) -> bool:
         """Return true when all watches are synced, false if stopped before."""
@@ -216,7 +254,13 @@ class SchedulerProcess(Generic[Parts]):
     def _reflector(self, watched: WatchedResource) -> Reflector[Any]:
         handler = self._handler(watched)
         return Reflector(
-            self._connection, watched.resource, watched.item_type, handler, watched.selection, on_trouble=log.warning
+            self._connection,
+            watched.resource,
+            watched.item_type,
+            handler,
+            watched.selection,
+            may_be_missing=watched.may_be_missing,
+            on_trouble=log.warning,
         )
 
     # Leader election
@@ -275,7 +319,7 @@ class SchedulerProcess(Generic[Parts]):
     # Status, metrics and recording
 
     def _unready(self) -> str:
-        return "" if self.synced else "not all watches are synced yet"
+        return "" if all(one.synced for one in self._served) else "not all watches are synced yet"
 
     def _open_recording(self, stack: contextlib.AsyncExitStack) -> IO[bytes] | None:
         """Open the file to record into, before anything else, so that a wrong path is reported at once."""
@@ -309,3 +353,17 @@ class SchedulerProcess(Generic[Parts]):
 
     def _by_resource(self, read: Callable[[Reflector[Any]], int]) -> Reading:
         return lambda: [((str(one.resource),), float(read(one))) for one in self._reflectors]
+
+
+async def run_together(*processes: SchedulerProcess[Any]) -> None:
+    """Run several schedulers until one of them ends; stop the others in an orderly way, and raise what ended it."""
+    running = [asyncio.create_task(one.run()) for one in processes]
+    try:
+        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in processes:
+            one.stop()
+        ended = await asyncio.gather(*running, return_exceptions=True)
+    for failure in ended:
+        if isinstance(failure, BaseException):
+            raise failure

@@ -16,16 +16,14 @@ from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.errors import NotFoundError
 from bayplan.kube_api.reflector import Handler
 from bayplan.kube_api.resources import PODS, Resource
-from bayplan.live import explain_endpoint, serving
-from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings, ServerAddress
+from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
 from bayplan.live.cluster_writer import ApiServerWriter, DryRunWriter
 from bayplan.live.enforcement import Enforcement
-from bayplan.live.explain_endpoint import ExplainEndpoint
+from bayplan.live.explain_endpoint import ExplainEndpoint, PodExplainEndpoint
 from bayplan.live.process import SchedulerProcess
 from bayplan.mapping import pods
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.profiles import RulesByScheduler
-from bayplan.serving.server_thread import ServerThread
 from bayplan.watching import resources
 from bayplan.watching.background_tasks import BackgroundTasks
 from bayplan.watching.cluster_state import ClusterState
@@ -37,7 +35,9 @@ _pod = msgspec.json.Decoder(Pod)
 
 
 class RunningScheduler(SchedulerProcess[SchedulerAssembly]):
-    """One process that schedules pods."""
+    """Schedules pods."""
+
+    workloads = "pods"
 
     def __init__(
         self,
@@ -117,10 +117,8 @@ class RunningScheduler(SchedulerProcess[SchedulerAssembly]):
     def _while_leading(self) -> list[Coroutine[Any, Any, None]]:
         return [] if self.enforcement is None else [self.enforcement.run()]
 
-    def _add_routes(self, app: web.Application, address: ServerAddress, thread: ServerThread) -> None:
-        if address != self._settings.explain_address:
-            return
-        endpoint = ExplainEndpoint(
+    def explainer(self) -> ExplainEndpoint:
+        return PodExplainEndpoint(
             self.state.index,
             self._profiles,
             self._synced_pod,
@@ -129,7 +127,6 @@ class RunningScheduler(SchedulerProcess[SchedulerAssembly]):
             names=PeerNames(self._settings.names_other_namespaces),
             budgets=self.state.budgets,
         )
-        app.router.add_get(explain_endpoint.PATH, serving.on_owner(thread, endpoint.respond))
 
     def _facts(self) -> dict[str, int]:
         index = self.state.index

@@ -6,13 +6,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
+from aiohttp import web
+
+from bayplan.explaining.peer_names import PeerNames
 from bayplan.kube_api.connection import Connection
 from bayplan.kube_api.resources import Resource
 from bayplan.live.assembly import SchedulerSettings
+from bayplan.live.explain_endpoint import BindingExplainEndpoint, ExplainEndpoint
 from bayplan.live.fleet_assembly import FleetAssembly
 from bayplan.live.fleet_writer import ApiServerFleetWriter, DryRunFleetWriter
 from bayplan.live.process import SchedulerProcess
 from bayplan.mapping.bindings import ANY_KEY, LabelKeys
+from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.watching import fleet_resources
 from bayplan.watching.background_tasks import BackgroundTasks
 from bayplan.watching.fleet_state import FleetState
@@ -21,7 +26,9 @@ from bayplan.watching.template_watches import TemplateWatches
 
 
 class RunningFleetScheduler(SchedulerProcess[FleetAssembly]):
-    """One process that schedules bindings."""
+    """Schedules bindings."""
+
+    workloads = "bindings"
 
     def __init__(
         self,
@@ -60,6 +67,16 @@ class RunningFleetScheduler(SchedulerProcess[FleetAssembly]):
 
     def _comes_last(self, resource: Resource) -> bool:
         return resource in fleet_resources.BINDINGS
+
+    def explainer(self) -> ExplainEndpoint:
+        index, names = self.state.index, PeerNames(self._settings.names_other_namespaces, "workload")
+        namespaces = index.peer_index.namespaces
+        return BindingExplainEndpoint(index, self._binding, lambda key: key.partition("/")[0] in namespaces, names)
+
+    def _binding(self, key: WorkloadKey) -> Workload | None:
+        if not self.synced:
+            raise web.HTTPServiceUnavailable(text="the watches are not synced yet\n")
+        return self.state.workloads.get(key)
 
     def _facts(self) -> dict[str, int]:
         state = self.state

@@ -6,16 +6,15 @@ What the loop has in common with that for bindings is in `loop`.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 
-from bayplan.live import conditions, reserving
+from bayplan.live import blocked_by, conditions, reserving
 from bayplan.live.binding import Binder, VolumeBinder
 from bayplan.live.cluster_writer import PodRef
 from bayplan.live.conditions import ConditionWriter
 from bayplan.live.context import Engines, SchedulerContext
-from bayplan.live.loop import REST_FACTOR, InFlightBinds, SchedulingLoop
+from bayplan.live.loop import REST_FACTOR, LoopSettings, SchedulingLoop
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE
 from bayplan.live.preemption import PreemptionAttempt, PreemptionEvaluator
 from bayplan.live.reserving import NodeReserver, ReservationChange
@@ -37,22 +36,13 @@ class Scheduler(SchedulingLoop[PendingPod]):
         self,
         context: SchedulerContext,
         engines: Engines,
+        loop: LoopSettings,
         *,
-        activity: asyncio.Event,
         volumes: VolumeBinder,
-        binds_in_flight: InFlightBinds,
         preemptor: PreemptionEvaluator,
         on_decision: OnDecision,
-        on_step: Callable[[], None],
     ) -> None:
-        super().__init__(
-            context.state.queue,
-            context.metrics,
-            clock=context.clock,
-            activity=activity,
-            binds_in_flight=binds_in_flight,
-            on_step=on_step,
-        )
+        super().__init__(context.state.queue, context.metrics, loop)
         self._state = context.state
         self._events, self._metrics, self._names = context.events, context.metrics, context.names
         self._wall = context.wall
@@ -136,8 +126,7 @@ class Scheduler(SchedulingLoop[PendingPod]):
         self._metrics.observe_attempt(UNSCHEDULABLE, workload.scheduler_name, self._clock() - began)
         log.debug("unschedulable", extra={"pod": pending.key, "message_text": message})
         self._on_decision(workload, "", message)
-        blockers = self._names.listed(diagnosis.blockers, workload.namespace)
-        note = f"{message} Blocked by {blockers}." if blockers else message
+        note = message + blocked_by.sentence(diagnosis.blockers, self._names, workload.namespace)
         self._events.record(PodRef.of(workload), "FailedScheduling", note, action="Scheduling", warning=True)
         if message != pending.message or attempt.nominated is not None:
             self._update_condition(pending, message, conditions.UNSCHEDULABLE, nominated=attempt.nominated)

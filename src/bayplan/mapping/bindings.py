@@ -9,13 +9,13 @@ Does not know the detector that creates bindings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from bayplan.caching import memoised
 from bayplan.errors import InputError
-from bayplan.mapping import placements, selectors, targets
+from bayplan.mapping import placement_size, placements, selectors, targets
 from bayplan.model import bindings as model
 from bayplan.model import timestamps
 from bayplan.model.labels import EVERYTHING, EXISTS, IN, Labels, Selector, requirement
@@ -32,6 +32,11 @@ from bayplan.wire import placements as wire
 from bayplan.wire.fleets import BindingComponent, ReplicaRequirements, ResourceBinding
 
 LABELS_ANNOTATION = "bayplan.io/workload-labels"
+REPORTED_ANNOTATION = "bayplan.io/reported-replicas"
+TOO_MANY_CONSTRAINTS = (
+    "the placement has {n} scheduling constraints, more than the {most} that this scheduler accepts "
+    "(--max-binding-constraints)"
+)
 _MAX_CACHED_LENGTH = 16384  # of a placement with its annotations; longer ones are rare, and would take memory
 PURGE_MODES_WITHOUT_DRAINING = ("Directly", "Immediately")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -55,12 +60,14 @@ class BindingContext(msgspec.Struct, frozen=True):
     How bindings are mapped: the semantics, and the label keys that terms may select by.
 
     `assumes_no_labels`: a workload has no labels if neither its template nor the binding's annotation has them. If
-    not, its labels are not known.
+    not, its labels are not known. A binding whose placement has more than `max_constraints` cannot be placed; 0 for no
+    limit.
     """
 
     semantics: Semantics = UPSTREAM
     keys: LabelKeys = ANY_KEY
     assumes_no_labels: bool = True
+    max_constraints: int = 0
 
 
 def workload_of(
@@ -154,7 +161,7 @@ def _rules(
     written: ResourceBinding, template: Mapping[str, Any] | None, context: BindingContext
 ) -> tuple[dict[str, str] | None, _PlacementRules, str]:
     """The labels, None if they are not known; the placement and terms; and what is wrong: then they are empty."""
-    labels: dict[str, str] | None = {}
+    labels: dict[str, str] | None = None
     try:
         labels = _labels(written, template, context)
         metadata = (template or {}).get("metadata") or {}
@@ -162,6 +169,10 @@ def _rules(
             (written.metadata.annotations or {}).get(PLACEMENT_ANNOTATION),
             (metadata.get("annotations") or {}).get(PLACEMENT_ANNOTATION),
         )
+        n = placement_size.n_constraints(written.spec.placement or {}) if context.max_constraints else 0
+        if n > context.max_constraints:  # it is not even mapped: that takes long, for each report of the binding
+            text = TOO_MANY_CONSTRAINTS.format(n=n, most=context.max_constraints)
+            return labels, _rules_of_annotations(annotations, context), text
         placement = msgspec.json.encode(written.spec.placement or {})
         # Bindings of one policy have the same texts, and reading YAML takes longer than everything else about them.
         is_short = len(placement) + sum(len(text or "") for text in annotations) <= _MAX_CACHED_LENGTH
@@ -170,6 +181,14 @@ def _rules(
     except InputError as error:
         return labels, _PlacementRules(), str(error)
     return labels, rules, rules.fault
+
+
+def _rules_of_annotations(annotations: tuple[str | None, ...], context: BindingContext) -> _PlacementRules:
+    """The terms of a placement that is not read: they hold for others while the binding is on its clusters."""
+    try:
+        return _remembered_rules(b"{}", annotations, context)
+    except InputError:
+        return _PlacementRules()
 
 
 def _read_rules(placement: bytes, annotations: tuple[str | None, ...], context: BindingContext) -> _PlacementRules:
@@ -213,6 +232,17 @@ def _labels(
         return msgspec.json.decode(text, type=dict[str, str])
     except msgspec.MsgspecError as error:
         raise InputError(f"metadata.annotations[{LABELS_ANNOTATION}]: {error}") from None
+
+
+def reported_shares(written: ResourceBinding) -> dict[str, int] | None:
+    """The replicas that clusters report of a binding that is only planned; None: those that it says itself."""
+    text = (written.metadata.annotations or {}).get(REPORTED_ANNOTATION)
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=dict[str, Annotated[int, msgspec.Meta(ge=0)]])
+    except msgspec.MsgspecError as error:
+        raise InputError(f"metadata.annotations[{REPORTED_ANNOTATION}]: {error}") from None
 
 
 def known_labels(written: ResourceBinding) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.caching import memoised
 from bayplan.errors import InputError
 from bayplan.mapping import selectors
 from bayplan.model import placements as model
@@ -35,11 +36,27 @@ def merged_placement(written: Mapping[str, Any], annotations: Iterable[str | Non
     for text in annotations:
         if text is None:
             continue
+        read = _remembered_content if len(text) <= placement_annotation.MAX_LENGTH else _read_content
+        content, error = read(text)
+        if content is None:
+            raise InputError(error)
         try:
-            placement = placement_annotation.merge(placement, placement_annotation.read_annotation(text))
-        except ValueError as error:
-            raise InputError(str(error)) from None
+            placement = placement_annotation.merge(placement, content)
+        except ValueError as contradiction:
+            raise InputError(str(contradiction)) from None
     return placement
+
+
+def _read_content(text: str) -> tuple[dict[str, object] | None, str]:
+    """The content of an annotation, which stays as it is, or what is wrong with it."""
+    try:
+        return placement_annotation.read_annotation(text), ""
+    except ValueError as error:
+        return None, str(error)
+
+
+# All bindings of a policy have its text, and are read with it again and again: also one that is malformed.
+_remembered_content = memoised(512)(_read_content)
 
 
 def placement_of(written: Mapping[str, Any], semantics: Semantics = UPSTREAM) -> model.Placement:
@@ -114,16 +131,19 @@ def _groups(written: Mapping[str, Any], semantics: Semantics) -> tuple[model.Aff
         if single is not None and supplements:
             return (_design_group("", [single, *supplements]),)
         return (model.AffinityGroup("", (cluster_affinity(single) if single is not None else model.ANY_CLUSTER,)),)
-    return tuple(_group(term.get("affinityName") or "", single, terms, semantics) for term in terms)
-
-
-def _group(
-    name: str, single: Mapping[str, Any] | None, terms: Sequence[Mapping[str, Any]], semantics: Semantics
-) -> model.AffinityGroup:
-    """The group of one term. Karmada finds terms by name, so of two with the same name the first is used for both."""
+    names = [term.get("affinityName") or "" for term in terms]
     if single is not None:  # takes precedence if both are given
-        return model.AffinityGroup(name, (cluster_affinity(single),))
-    same = [term for term in terms if (term.get("affinityName") or "") == name]
+        tier = cluster_affinity(single)
+        return tuple(model.AffinityGroup(name, (tier,)) for name in names)
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for name, term in zip(names, terms, strict=True):
+        by_name.setdefault(name, []).append(term)
+    groups = {name: _group(name, same, semantics) for name, same in by_name.items()}
+    return tuple(groups[name] for name in names)
+
+
+def _group(name: str, same: Sequence[Mapping[str, Any]], semantics: Semantics) -> model.AffinityGroup:
+    """The group of the terms of one name. Karmada finds terms by name, so the first is used for all of them."""
     if same[0].get("supplements"):
         return _design_group(name, [same[0], *same[0]["supplements"]])
     tiers = [same[0], *(same[0].get("overflowAffinities") or ())]

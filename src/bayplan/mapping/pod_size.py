@@ -11,10 +11,12 @@ from collections.abc import Iterable, Sized
 
 import msgspec
 
+from bayplan.model.groups import GROUP_AFFINITY
 from bayplan.validating.affinity import AFFINITY_ANNOTATION
 from bayplan.wire.meta import LabelSelector
 from bayplan.wire.pods import Affinity, Container, NodeSelectorTerm, Pod, PodAffinity, PodAffinityTerm
 
+_HOLDING_TERMS = frozenset((AFFINITY_ANNOTATION, GROUP_AFFINITY))
 PER_CONSTRAINT = 10  # values or names of namespaces, each of which costs little
 
 
@@ -22,7 +24,7 @@ def n_constraints(pod: Pod) -> int:
     """
     The terms, requirements, spread constraints, tolerations, volumes, containers, ports, resources and labels of a pod.
 
-    Ten values of a requirement or ten listed namespaces count as one. Terms of the annotation, whose length
+    Ten values of a requirement or ten listed namespaces count as one. Terms of annotations, whose length
     is limited, are not counted.
     """
     spec = pod.spec
@@ -34,7 +36,7 @@ def n_constraints(pod: Pod) -> int:
 
 def without_terms(pod: Pod) -> Pod:
     """The pod with its labels and what it requests, and without what takes long: its terms, constraints and volumes."""
-    annotations = {key: text for key, text in (pod.metadata.annotations or {}).items() if key != AFFINITY_ANNOTATION}
+    annotations = {key: text for key, text in (pod.metadata.annotations or {}).items() if key not in _HOLDING_TERMS}
     metadata = msgspec.structs.replace(pod.metadata, annotations=annotations or None)
     left_out = {"affinity": None, "topology_spread_constraints": None, "volumes": None, "node_selector": None}
     return msgspec.structs.replace(pod, metadata=metadata, spec=msgspec.structs.replace(pod.spec, **left_out))

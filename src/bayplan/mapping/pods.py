@@ -16,6 +16,14 @@ from bayplan.mapping import disks, pod_requests, pod_shapes, selectors
 from bayplan.mapping.service_selectors import ServiceSelectors
 from bayplan.model import labels as label_model
 from bayplan.model import timestamps
+from bayplan.model.groups import (
+    COSCHEDULING_LABEL,
+    GROUP_ANNOTATIONS,
+    MEMBER_OF,
+    GroupDeclaration,
+    GroupMembership,
+    GroupTopology,
+)
 from bayplan.model.labels import Toleration
 from bayplan.model.terms import NO_TERMS, AffinityTerms, PodTerm
 from bayplan.model.workloads import (
@@ -36,8 +44,10 @@ from bayplan.wire.controllers import Controller, PriorityClass, ReplicationContr
 from bayplan.wire.meta import ObjectMeta, OwnerReference
 from bayplan.wire.pods import (
     Affinity,
+    CoschedulingPodGroup,
     Pod,
     PodAffinityTerm,
+    PodGroup,
     TopologySpreadConstraint,
     WireVolume,
 )
@@ -55,12 +65,13 @@ _MAX_CACHED_ANNOTATION_LENGTH = 4096  # longer ones are rare, and caching them w
 
 
 class SpreadContext(msgspec.Struct):
-    """The selectors of Services and controllers, which default spread constraints use, and the priority classes."""
+    """The selectors of Services and controllers, which default spread constraints use, priority classes, PodGroups."""
 
     services: dict[str, ServiceSelectors] = {}  # by namespace
     controllers: dict[tuple[str, str, str], label_model.Selector] = {}  # (kind, namespace, name) → its selector
     priorities: dict[str, int] = {}
     default_priority: int = 0
+    pod_groups: dict[str, GroupDeclaration] = {}  # by NAMESPACE/NAME
 
     def add_service(self, service: Service) -> None:
         if service.spec.selector:  # a Service without a selector selects nothing
@@ -88,6 +99,12 @@ class SpreadContext(msgspec.Struct):
         if written.global_default:
             self.default_priority = written.value
 
+    def add_pod_group(self, written: PodGroup | CoschedulingPodGroup) -> None:
+        from bayplan.mapping import groups  # few clusters have them
+
+        declared = groups.declaration_of(written)
+        self.pod_groups[declared.key] = declared
+
     def priority_of(self, priority_class_name: str) -> int:
         """The priority that admission gives a pod."""
         return self.priorities.get(priority_class_name, self.default_priority)
@@ -110,6 +127,19 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None, shape: by
     controller = None if owner is None else _controller_reference(owner.api_version, owner.kind, owner.name)
     if context.services or context.controllers:
         needs = _with_default_spread(needs, labels, namespace, controller, context)
+    membership, member_fault = None, ""
+    # Nearly all pods are in no group, and this is called for every pod of a dump.
+    has_annotation = meta.annotations and not GROUP_ANNOTATIONS.isdisjoint(meta.annotations)
+    if has_annotation or spec.scheduling_group is not None or COSCHEDULING_LABEL in labels:
+        from bayplan.mapping import groups
+
+        member = groups.member_of(pod)
+        membership, member_fault = member.membership, member.fault
+        if membership is not None:
+            group = f"{namespace}/{membership.name}"
+            topology = _topology_of(membership, group, context)
+            needs = groups.needs_of_member(needs, group, topology, member.between_groups, labels)
+            labels = {**labels, MEMBER_OF: group}
     return Workload(
         namespace=namespace,
         name=meta.name,
@@ -125,8 +155,29 @@ def workload_of(pod: Pod, spread_context: SpreadContext | None = None, shape: by
         preempts=spec.preemption_policy != "Never",
         gates=tuple([gate.name for gate in spec.scheduling_gates]) if spec.scheduling_gates else (),
         scheduler_name=spec.scheduler_name,
-        unplaceable=fault or needs.node_affinity.fault,
+        unplaceable=fault or needs.node_affinity.fault or member_fault,
         controller=controller,
+        group=membership,
+    )
+
+
+def _topology_of(membership: GroupMembership, group: str, context: SpreadContext) -> GroupTopology:
+    declared = context.pod_groups.get(group)
+    return membership.topology if declared is None or declared.source is not membership.source else declared.topology
+
+
+def with_declared_group(workload: Workload, context: SpreadContext) -> Workload:
+    """The pod with the terms of its PodGroup, which was not known when it was mapped."""
+    if workload.group is None:
+        return workload
+    from bayplan.mapping import groups
+
+    group = workload.labels[MEMBER_OF]
+    topology = _topology_of(workload.group, group, context)
+    if topology is workload.group.topology:
+        return workload
+    return msgspec.structs.replace(
+        workload, needs=groups.needs_of_member(workload.needs, group, topology, "", workload.labels)
     )
 
 
@@ -236,7 +287,7 @@ def _needs(shape: bytes) -> tuple[Needs, str]:
             tuple(name if name.rfind(":") > name.rfind("/") else f"{name}:latest" for name in images), len(containers)
         ),
         spread=SpreadRequirements(tuple(spread_constraint(c, labels) for c in spec.topology_spread_constraints or ())),
-        affinity=affinity_terms(spec.affinity, annotated, labels),
+        affinity=affinity_terms(spec.affinity, annotated, labels, is_stored=found.is_stored),
     )
     return needs, fault
 
@@ -256,14 +307,25 @@ def spread_constraint(written: TopologySpreadConstraint, labels: label_model.Lab
 
 
 def affinity_terms(
-    written: Affinity | None, annotated: AnnotatedAffinity | None, labels: label_model.Labels
+    written: Affinity | None,
+    annotated: AnnotatedAffinity | None,
+    labels: label_model.Labels,
+    *,
+    is_stored: bool = False,
 ) -> AffinityTerms:
-    """All terms of the pod: those of its spec, then those of its annotation."""
+    """
+    All terms of the pod: those of its spec, then those of its annotation.
+
+    Those in the spec of a pod that `is_stored` by an API server have the labels that it was created with.
+    """
     required: list[PodTerm] = []
     anti_required: list[PodTerm] = []
     preferred: list[PodTerm] = []
     anti_preferred: list[PodTerm] = []
-    for source, affinity in (("spec.affinity", written), (f"metadata.annotations[{AFFINITY_ANNOTATION}]", annotated)):
+    for source, affinity, own in (
+        ("spec.affinity", written, {} if is_stored else labels),
+        (f"metadata.annotations[{AFFINITY_ANNOTATION}]", annotated, labels),
+    ):
         if affinity is None:
             continue
         for name, side, hard, soft in (
@@ -274,12 +336,12 @@ def affinity_terms(
                 continue
             path = f"{source}.{name}"
             for i, term in enumerate(side.required_during_scheduling_required_during_execution or ()):
-                hard.append(_term(term, f"{path}.{EXECUTION}[{i}]", labels, during_execution=True))
+                hard.append(_term(term, f"{path}.{EXECUTION}[{i}]", own, during_execution=True))
             for i, term in enumerate(side.required_during_scheduling_ignored_during_execution or ()):
-                hard.append(_term(term, f"{path}.{SCHEDULING}[{i}]", labels))
+                hard.append(_term(term, f"{path}.{SCHEDULING}[{i}]", own))
             for i, weighted in enumerate(side.preferred_during_scheduling_ignored_during_execution or ()):
                 at = f"{path}.{PREFERRED}[{i}].podAffinityTerm"
-                soft.append(_term(weighted.pod_affinity_term, at, labels, weight=weighted.weight))
+                soft.append(_term(weighted.pod_affinity_term, at, own, weight=weighted.weight))
     found = AffinityTerms(tuple(required), tuple(anti_required), tuple(preferred), tuple(anti_preferred))
     return found or NO_TERMS
 
@@ -289,8 +351,8 @@ def _term(
 ) -> PodTerm:
     selector = selectors.selector_of(term.label_selector)
     if selector is not None and (term.match_label_keys or term.mismatch_label_keys):
-        # An API server merges them at creation, and never again if the labels change. It refuses a pod whose own
-        # selector has a key of matchLabelKeys too; one of mismatchLabelKeys may stand beside, like `tenant Exists`.
+        # As an API server merges them at creation. It refuses a pod whose own selector has a key of matchLabelKeys too;
+        # one of mismatchLabelKeys may stand beside, like `tenant Exists`.
         written = {one.key for one in selector.requirements}
         merged = {
             one.key for one in selector.requirements if one.operator == label_model.NOT_IN and len(one.values) == 1

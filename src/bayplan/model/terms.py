@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import msgspec
 
 from bayplan.caching import memoised
+from bayplan.model.groups import MEMBER_OF
 from bayplan.model.labels import (
     DOES_NOT_EXIST,
     EVERYTHING,
@@ -59,21 +60,32 @@ class PodTerm(msgspec.Struct, frozen=True):
     possible: Selector | None = None
 
 
+def selects_members(term: PodTerm) -> bool:
+    """Whether the term is a rule of a group: it selects members of groups."""
+    return term.selector is not None and any(one.key == MEMBER_OF for one in term.selector.requirements)
+
+
 class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
-    """All terms of a workload."""
+    """
+    All terms of a workload.
+
+    `group_required` are the required affinity terms that its group has. Other than for `required`, another pod may meet
+    each of them, and the first-pod exception applies to each by itself.
+    """
 
     required: tuple[PodTerm, ...] = ()
     anti_required: tuple[PodTerm, ...] = ()
     preferred: tuple[PodTerm, ...] = ()
     anti_preferred: tuple[PodTerm, ...] = ()
+    group_required: tuple[PodTerm, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.required or self.anti_required or self.preferred or self.anti_preferred)
+        return bool(self.required or self.anti_required or self.preferred or self.anti_preferred or self.group_required)
 
     @property
     def has_empty_key(self) -> bool:
         """Whether a term has no topology key, so that its keys depend on the semantics and perhaps on the nodes."""
-        terms = (self.required, self.anti_required, self.preferred, self.anti_preferred)
+        terms = (self.required, self.anti_required, self.preferred, self.anti_preferred)  # groups always name theirs
         return any(not term.topology_key for some in terms for term in some)
 
 
@@ -141,13 +153,14 @@ class ResolvedTerm(msgspec.Struct, frozen=True):
 
 
 class ResolvedTerms(msgspec.Struct, frozen=True):
-    """`conjunction` selects the peers that meet all required terms at once; None without required terms."""
+    """`conjunction` selects the peers that meet all `required` terms at once; None without any."""
 
     required: tuple[ResolvedTerm, ...] = ()
     conjunction: PeerTerm | None = None
     anti_required: tuple[ResolvedTerm, ...] = ()
     preferred: tuple[ResolvedTerm, ...] = ()
     anti_preferred: tuple[ResolvedTerm, ...] = ()
+    group_required: tuple[ResolvedTerm, ...] = ()
 
 
 @memoised(16384)
@@ -182,6 +195,7 @@ def resolve(affinity: AffinityTerms, namespace: str, semantics: Semantics, *, in
         ),
         preferred=tuple(resolved(term) for term in affinity.preferred),
         anti_preferred=tuple(resolved(term) for term in affinity.anti_preferred),
+        group_required=tuple(resolved(term) for term in affinity.group_required),
     )
 
 

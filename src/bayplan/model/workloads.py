@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.caching import memoised
 from bayplan.model.bindings import Binding
+from bayplan.model.groups import GroupMembership
 from bayplan.model.kubernetes_versions import V1_37, KubernetesVersion
 from bayplan.model.labels import Selector, Toleration
 from bayplan.model.node_selectors import ANY_NODE, NodeAffinity
@@ -122,7 +123,13 @@ class Needs(msgspec.Struct, frozen=True, cache_hash=True, kw_only=True):
 def label_keys(needs: Needs) -> frozenset[str]:
     """The label keys that the workload's terms and spread constraints select by."""
     affinity, spread = needs.affinity, needs.spread
-    terms = (*affinity.required, *affinity.anti_required, *affinity.preferred, *affinity.anti_preferred)
+    terms = (
+        *affinity.required,
+        *affinity.anti_required,
+        *affinity.preferred,
+        *affinity.anti_preferred,
+        *affinity.group_required,
+    )
     selectors = [*(t.selector for t in terms), *(c.selector for c in spread.constraints), spread.default_selector]
     return frozenset(
         required.key for selector in selectors if selector is not None for required in selector.requirements
@@ -141,7 +148,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
     One workload. `requested_target` is a node that the pod itself names; `unplaceable` says why it must not be placed.
     `preempted`: it is terminating as a preemption victim. `controller` manages the pod; None for a bare pod. `binding`
-    holds what only a binding has; None for a pod.
+    holds what only a binding has; None for a pod. `group` is the group of pods that it names, whose label and terms are
+    among `labels` and `needs`.
 
     `labels` is never changed in place, only replaced.
     """
@@ -164,6 +172,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unplaceable: str = ""
     controller: ControllerReference | None = None
     binding: Binding | None = None
+    group: GroupMembership | None = None
 
     @property
     def key(self) -> WorkloadKey:

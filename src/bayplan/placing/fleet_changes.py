@@ -10,12 +10,14 @@ from bayplan.assigning import unmet_spread
 from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
 from bayplan.controllers.desired_state import ObjectKey
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping.bindings import LABELS_ANNOTATION
+from bayplan.mapping import bindings
 from bayplan.model.bindings import UNKNOWN_LABELS
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.placing.place_bindings import BindingPlacement, Shares
 from bayplan.rules.cluster_affinity import tier_by_target
 from bayplan.wire.fleets import ResourceBinding, TargetCluster
+
+ABANDONED = "Evicted"
 
 
 class BindingChange(msgspec.Struct, frozen=True):
@@ -62,6 +64,17 @@ class Origins(msgspec.Struct, frozen=True):
             tuple(unmet_spread.unmet(binding.placement.spread, names, index)),
         )
 
+    def abandoned(self, workload: Workload, why: str) -> BindingChange:
+        """A binding that is evicted and not scheduled again, with what is left of it."""
+        binding = workload.binding
+        assert binding is not None
+        message = f"evicted, and not scheduled again, because {why}"
+        placement = BindingPlacement(workload, False, binding.previous, binding.observed, ABANDONED, message)
+        of_change = self.change is None or workload.key in self.change
+        return BindingChange(
+            placement, self.was.get(workload.key, ()), self.policies.get(workload.key), {}, of_change=of_change
+        )
+
     def unplaced(self, workload: Workload) -> BindingChange:
         """A workload that is not scheduled, where it was."""
         was = self.was.get(workload.key, ())
@@ -97,11 +110,23 @@ def scheduled(binding: ResourceBinding, placement: BindingPlacement) -> Resource
     )
 
 
+def with_report(binding: ResourceBinding, was: Shares) -> ResourceBinding:
+    """The binding with what clusters report of it, if that is not what it says: `was`, if nothing else is written."""
+    reported = bindings.reported_shares(binding)
+    reported = dict(was) if reported is None else reported
+    annotations = dict(binding.metadata.annotations or {})
+    annotations.pop(bindings.REPORTED_ANNOTATION, None)
+    if reported != dict(bindings.shares_of(binding)):
+        annotations[bindings.REPORTED_ANNOTATION] = msgspec.json.encode(reported, order="sorted").decode()
+    metadata = msgspec.structs.replace(binding.metadata, annotations=annotations)
+    return msgspec.structs.replace(binding, metadata=metadata)
+
+
 def with_labels(binding: ResourceBinding, workload: Workload) -> ResourceBinding:
     """The binding with the labels of its template, if they are known: then it can be read without the template."""
     if UNKNOWN_LABELS in workload.labels:
         return binding
     labels = {key: value for key, value in workload.labels.items() if not key.startswith("\0")}
     annotations = dict(binding.metadata.annotations or {})
-    annotations[LABELS_ANNOTATION] = msgspec.json.encode(labels).decode()
+    annotations[bindings.LABELS_ANNOTATION] = msgspec.json.encode(labels).decode()
     return msgspec.structs.replace(binding, metadata=msgspec.structs.replace(binding.metadata, annotations=annotations))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -82,7 +82,7 @@ def place(workload: Workload, engine: FleetEngine, *, assumes: bool = True) -> B
         message = "; ".join(decision.errors)
         return BindingPlacement(workload, False, shares, decision.observed, decision.reason, message)
     if assumes:
-        _assume(workload, shares, dict(before), index)
+        assume(workload, shares, dict(before), index)
     return BindingPlacement(workload, True, shares, decision.observed)
 
 
@@ -114,7 +114,7 @@ def _replace(workload: Workload, decision: FleetDecision, shares: Shares, index:
         index.add_shares(msgspec.structs.replace(workload, binding=binding), shares)
 
 
-def _assume(workload: Workload, shares: Shares, before: dict[str, int], index: PlacementIndex) -> None:
+def assume(workload: Workload, shares: Shares, before: Mapping[str, int], index: PlacementIndex) -> None:
     """Reduce the capacity of the clusters; released capacity is free only once the cluster reports it."""
     assert workload.binding is not None
     for name, replicas in shares:

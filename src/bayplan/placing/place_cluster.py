@@ -7,6 +7,7 @@ nothing of files or terminals.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ from bayplan.placing.pod_scheduler import OnPreemption, PodScheduler
 if TYPE_CHECKING:
     from bayplan.controllers.rollouts import Rollout
     from bayplan.explaining.fixes import EvictionPolicy
+    from bayplan.grouping.problem import ExactSolver
+    from bayplan.placing.group_scheduler import GroupScheduler
     from bayplan.placing.rollout_history import RolloutResult
     from bayplan.placing.what_if import BlockedEviction
 
@@ -91,7 +94,8 @@ class PlacingOptions(msgspec.Struct, frozen=True):
     How to place. `in_steps`: rollouts are stepped through, else only their end is placed.
 
     `progress` receives the number of attempts so far and, if there are any, the step of the rollouts. Without rollouts,
-    placing ends early when `until` is true of the placements so far.
+    placing ends early when `until` is true of the placements so far. `group_by_owner`: the pods of one controller are a
+    group, of which all are placed or none.
     """
 
     preempts: bool = True
@@ -99,6 +103,7 @@ class PlacingOptions(msgspec.Struct, frozen=True):
     on_preemption: OnPreemption = lambda _, __: None
     progress: Callable[[int, int], None] = lambda _, __: None
     until: Callable[[Mapping[WorkloadKey, PodPlacement]], bool] = lambda _: False
+    group_by_owner: bool = False
 
 
 def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions) -> ClusterPlacement:
@@ -114,6 +119,13 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
         nonlocal step
         step = number
 
+    def make_groups() -> GroupScheduler:
+        from bayplan.placing.group_scheduler import GroupOptions, GroupScheduler  # most clusters have no groups
+
+        declared = cluster.spread_context.pod_groups
+        chosen = GroupOptions(declared, options.group_by_owner, _exact_solver())
+        return GroupScheduler(cluster.index, engine_of, chosen)
+
     scheduler = PodScheduler(
         engine_of,
         cluster.index,
@@ -122,7 +134,10 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
         preempts=options.preempts,
         on_preemption=options.on_preemption,
         on_attempt=on_attempt,
+        make_groups=make_groups,
     )
+    if options.group_by_owner:
+        scheduler.place_groups()
     waits: dict[WorkloadKey, WorkloadKey] = {}
     if cluster.displaced or cluster.draining:
         from bayplan.placing import what_if  # only a what-if needs it
@@ -173,6 +188,15 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
     found += cluster.gone
     found += [_refused(one, cluster) for one in cluster.refused]
     return ClusterPlacement(found, results, _of_change(cluster, found), blocked)
+
+
+def _exact_solver() -> ExactSolver | None:
+    """What decides problems that the search does not; None without the optional package that it needs."""
+    if importlib.util.find_spec("ortools") is None:
+        return None
+    from bayplan.grouping import exact
+
+    return exact.solve
 
 
 def _let_leave(deleted: Iterable[WorkloadKey], cluster: ClusterToPlace, scheduler: PodScheduler) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +14,9 @@ from bayplan.engine.equivalence import FitFailure
 from bayplan.explaining import fit_error
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.placeable import GATED
+
+if TYPE_CHECKING:
+    from bayplan.explaining.group_wait import GroupWait
 
 # More than any node or cluster holds: a node may offer any number of places to workloads without needs.
 MAX_REPLICAS_PER_NODE = 5_000
@@ -26,7 +30,7 @@ class PodPlacement(msgspec.Struct, frozen=True):
     `victims` are the pods that it preempts for that. A victim names its `preemptor` and the node where it ran
     (`preempted_from`); it is `lost` if no controller creates it again. A pod is `refused` if an API server would not
     create it. `not_judged` says why it is not known whether the pod can be placed. `displaced_from` is the node that
-    was lost, or that is drained.
+    was lost, or that is drained. `group_wait` says why the group of an unplaced member waits.
     """
 
     workload: Workload
@@ -41,6 +45,7 @@ class PodPlacement(msgspec.Struct, frozen=True):
     refused: bool = False
     not_judged: str = ""
     displaced_from: str = ""
+    group_wait: GroupWait | None = None
 
     @property
     def is_unschedulable(self) -> bool:
@@ -77,12 +82,19 @@ def gated(workload: Workload) -> PodPlacement:
     return PodPlacement(workload, message=f"{GATED.text}: {', '.join(workload.gates)}")
 
 
+def waiting_with_group(workload: Workload, wait: GroupWait) -> PodPlacement:
+    """The placement of a member whose group waits: none."""
+    from bayplan.explaining import group_wait  # few pods are in a group
+
+    return PodPlacement(workload, message=group_wait.sentence(wait), group_wait=wait)
+
+
 def fit_failure_of(workload: Workload, engine: Engine) -> FitFailure:
     """Why no target is feasible, computed once for all workloads of the class until the index changes."""
     index, equivalence_class = engine.index, engine.class_of(workload)
     known = equivalence_class.fit_failure
     if known is None or known.position != index.journal.end:
-        verdicts = filtering.run(workload, engine)
+        verdicts = filtering.run(workload, engine, scored=False)
         reasons = dict(fit_error.count(verdicts, index)) if verdicts.pre_filter_rejection is None else {}
         known = equivalence_class.fit_failure = FitFailure(
             index.journal.end, fit_error.sentence(verdicts, index, counts=reasons), reasons

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -31,6 +31,9 @@ from bayplan.queueing.pending_pod import PendingPod
 from bayplan.queueing.pod_evaluator import PodEvaluator
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.wire.pods import Pod
+
+if TYPE_CHECKING:
+    from bayplan.placing.group_scheduler import GroupScheduler  # most clusters have no groups
 
 TERMINATING = "the pod is being deleted"
 MAX_ATTEMPTS = 50  # of one pod: more than any chain of preemptions takes; ends what would go on for ever by a bug
@@ -59,7 +62,8 @@ class PodScheduler:
 
     `placements` has the latest placement of each pod, victims that come back included, in the order of their first
     attempts. `budgets` are charged for victims. `recreate` returns the pod that a controller creates in place of a
-    victim, None if none does. `on_attempt` is called after each attempt.
+    victim, None if none does. `on_attempt` is called after each attempt. `make_groups` makes what places groups, once
+    there is a member of one; without it, members are placed one by one.
     """
 
     def __init__(
@@ -72,12 +76,14 @@ class PodScheduler:
         preempts: bool = True,
         on_preemption: OnPreemption = lambda _, __: None,
         on_attempt: Callable[[], None] = lambda: None,
+        make_groups: Callable[[], GroupScheduler] | None = None,
     ) -> None:
         self.placements: dict[WorkloadKey, PodPlacement] = {}
         self.evictions: list[PreemptedPod] = []
         self._engine_of, self._index, self._recreate = engine_of, index, recreate
         self._preempts, self._on_preemption, self._on_attempt = preempts, on_preemption, on_attempt
-        self._budgets = DisruptionBudgets(budgets)
+        self._budgets, self._make_groups = DisruptionBudgets(budgets), make_groups
+        self._groups: GroupScheduler | None = None
         self._seconds = 0.0
         evaluator = PodEvaluator(engine_of, self._budgets, preempts=preempts)
         self._queue: SchedulingQueue[PendingPod] = SchedulingQueue(index, evaluator, lambda: self._seconds)
@@ -87,17 +93,26 @@ class PodScheduler:
         self._evicted: dict[WorkloadKey, PreemptedPod] = {}
 
     def add(self, workload: Workload) -> None:
-        """Let a pod wait for a node."""
-        self._queue.add(PendingPod(_AS_WRITTEN, workload))
+        """Let a pod wait for a node, with its group if it is in one."""
+        if workload.group is not None:
+            self.place_groups()
+        if self._groups is None or not self._groups.add(workload):
+            self._queue.add(PendingPod(_AS_WRITTEN, workload))
         if workload.gates:
             self.placements[workload.key] = place_pods.gated(workload)
         elif workload.terminating:
             self.placements[workload.key] = PodPlacement(workload, message=TERMINATING)
 
+    def place_groups(self) -> None:
+        """From now on place groups as a whole, if the scheduler can; without members of any, nothing is different."""
+        if self._groups is None and self._make_groups is not None:
+            self._groups = self._make_groups()
+
     def remove(self, key: WorkloadKey) -> None:
         """Remove a pod, pending or placed; its placement is forgotten."""
-        if self._queue.delete(key) is None:
+        if not (self._groups is not None and self._groups.remove(key)) and self._queue.delete(key) is None:
             self._index.remove(key)
+            self._note_change()
         self.placements.pop(key, None)
         self._unplaced.pop(key, None)
 
@@ -111,12 +126,28 @@ class PodScheduler:
 
     def schedule(self, *, until: Callable[[], bool] = lambda: False) -> None:
         """Make attempts until no pod can be placed or tried, or until `until` is true after one of them."""
-        while (pending := self._next_pod()) is not None:
-            self._attempt(pending)
+        while True:
+            pending = self._next_pod()
+            is_group_placed = self._groups is not None and self._attempt_groups(self._groups, pending)
+            if pending is not None:
+                self._attempt(pending)
+            elif not is_group_placed:
+                break
             self._on_attempt()
             if until():
                 break
         self._diagnose_unplaced()
+
+    def _attempt_groups(self, groups: GroupScheduler, pending: PendingPod | None) -> bool:
+        """Try the groups whose turn comes before a pod, or all if no pod can be tried; whether one was placed."""
+        placed = groups.attempt(None if pending is None else pending.workload)
+        self.placements.update((one.workload.key, one) for one in placed)
+        return bool(placed)
+
+    def _note_change(self) -> None:
+        """Let groups be tried again."""
+        if self._groups is not None:
+            self._groups.n_changes += 1
 
     def _next_pod(self) -> PendingPod | None:
         while (pending := self._queue.pop()) is None:
@@ -132,6 +163,8 @@ class PodScheduler:
         choice = deciding.choose(workload, engine, self._queue.nominations)
         if choice.slot >= 0:
             target = schedule_pod.assume(self._index, workload, choice.slot)
+            if self._groups is not None:
+                self._groups.n_changes += 1
             self._queue.assumed(pending)
             self._queue.done(pending)
             self._unplaced.pop(workload.key, None)
@@ -180,6 +213,7 @@ class PodScheduler:
         node = self._index.records[victim.key].shares[0][0]
         again = None if victim.terminating else self._recreate(victim)
         self._index.remove(victim.key)
+        self._note_change()
         self._budgets.charge(victim, 1)
         eviction = PreemptedPod(victim, node, preemptor, again is not None)
         self.evictions.append(eviction)
@@ -192,6 +226,9 @@ class PodScheduler:
 
     def _diagnose_unplaced(self) -> None:
         """Say why pods fit nowhere, in the cluster as it is now: it may have changed since they were tried."""
+        if self._groups is not None:
+            for key, wait in self._groups.waits().items():
+                self.placements[key] = place_pods.waiting_with_group(self._groups.workload(key), wait)
         for workload in self._unplaced.values():
             competing = self._queue.nominations.competing_with(workload)
             with nominations.with_nominated_pods(competing, self._index) if competing else nullcontext():

@@ -19,7 +19,7 @@ from bayplan.model.workloads import WorkloadKey
 from bayplan.preempting import dry_run, reprieving
 from bayplan.preempting.constraints import ConstraintOutcome, PlacementConstraints
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
-from bayplan.preempting.dry_run import Reasons
+from bayplan.preempting.dry_run import Forgetting, Reasons
 from bayplan.preempting.reprieving import PotentialVictims, PreemptionCost
 from bayplan.rules.evictions import Amounts, CapacityConstraint
 
@@ -215,19 +215,35 @@ class CandidateSearch:
         # Keys instead of rows, because a dry run changes the rows of the pod table.
         keys = [self.pod_table.at(row).workload.key for row in potential.rows.tolist()]
         named = list(zip(keys, potential.violates_budget.tolist(), strict=True))
+        forgotten = self._forgotten(potential)
         firsts = np.searchsorted(potential.groups, np.arange(len(potential.slots) + 1)).tolist()
         slots = potential.slots.tolist()
         for group in sorted(range(len(slots)), key=lambda group: (lowest[slots[group]], slots[group])):
             slot, victims = slots[group], named[firsts[group] : firsts[group + 1]]
             if _cannot_improve(int(lowest[slot]), best):
                 break
-            result = dry_run.dry_run(self.case, slot, victims)
+            here = keys[firsts[group] : firsts[group + 1]]
+            forgetting = [
+                Forgetting(position, int(one.remaining[slot]), dict(zip(here, takes[firsts[group] :], strict=False)))
+                for position, one, takes in forgotten
+            ]
+            result = dry_run.dry_run(self.case, slot, victims, forgetting)
             dry_runs[slot] = result.reasons
             if result.victims:
                 cost = self._cost(slot, result.victims, dict(victims))
                 if best is None or cost < best.cost:
                     best = PreemptionCandidate(slot, cost, result.victims)
         return best, dry_runs
+
+    def _forgotten(self, potential: PotentialVictims) -> list[tuple[int, CapacityConstraint, list[int]]]:
+        """The constraints that hold more often than their rules say, with what each potential victim takes of them."""
+        there = self.pod_table.slot[potential.rows] == potential.slots[potential.groups]
+        return [
+            (position, one, np.where(there, self.amounts[one][potential.rows], 0).tolist())
+            for position, effect in self.constraints.effects.items()
+            for one in effect.capacity_constraints
+            if one.forgets and one in self.amounts
+        ]
 
     def _cost(
         self, slot: int, victims: tuple[WorkloadKey, ...], violates_budget: dict[WorkloadKey, bool]

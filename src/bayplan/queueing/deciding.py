@@ -17,13 +17,14 @@ from bayplan.engine.engine import Engine
 from bayplan.engine.filtering import Verdicts
 from bayplan.explaining import fit_error
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.model.reasons import Mask
 from bayplan.model.workloads import Workload
 from bayplan.preempting.preemption_case import preemptor_of
 from bayplan.queueing import nominations
 from bayplan.queueing.nominations import Nominations
 from bayplan.schedule_pod import Decision
 
-MAX_BLOCKERS_NAMED = 3  # pods named in an event; `bayplan explain` lists all
+MAX_BLOCKERS = 3  # domains of each rule in an event; `bayplan explain` lists all
 
 
 class NodeChoice(msgspec.Struct, frozen=True):
@@ -33,11 +34,23 @@ class NodeChoice(msgspec.Struct, frozen=True):
     total: int = 0
 
 
+class Blocker(msgspec.Struct, frozen=True):
+    """
+    Pods that block the targets of one domain, `KEY=VALUE`; `n_targets` of it would be feasible without them.
+
+    Without peers, these are targets that others block.
+    """
+
+    peers: tuple[str, ...]
+    domain: str
+    n_targets: int
+
+
 class Diagnosis(msgspec.Struct, frozen=True):
-    """Why no node is feasible: the message, and the names of pods that block the placement."""
+    """Why no node is feasible: the message, and the pods that block the placement."""
 
     message: str
-    blockers: tuple[str, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
 
 
 def decide(workload: Workload, engine: Engine, nominated: Sequence[tuple[Workload, str]]) -> Decision:
@@ -92,8 +105,8 @@ def diagnose(workload: Workload, engine: Engine, nominated: Nominations) -> Diag
         return Diagnosis(fit_error.sentence(verdicts, index), blockers(verdicts, workload, index))
 
 
-def blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[str, ...]:
-    """Return pods that block the placement on nodes which a single rule rejects."""
+def blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> tuple[Blocker, ...]:
+    """The pods that block targets which a single rule rejects: those of the domains with the most targets first."""
     if verdicts.pre_filter_rejection is not None:
         return ()
     rejections = np.zeros(index.slots.capacity, np.int64)
@@ -102,12 +115,38 @@ def blockers(verdicts: Verdicts, workload: Workload, index: PlacementIndex) -> t
         if rejected is not None:
             rejections += rejected
     rejected_once = index.slots.alive & (rejections == 1)
-    peers: dict[str, None] = {}
+    found: dict[tuple[tuple[str, ...], str], int] = {}
+    n_others = 0
     for one in verdicts.results:
         rejected = one.rejected()
         if rejected is None:
             continue
-        for slot in np.flatnonzero(rejected_once & rejected)[:MAX_BLOCKERS_NAMED].tolist():
-            for failure in one.evidence(workload, slot, index):
-                peers.update(dict.fromkeys(failure.peers))
-    return tuple(peers)[:MAX_BLOCKERS_NAMED]
+        left = rejected_once & rejected
+        for _ in range(MAX_BLOCKERS):
+            slot = int(left.argmax())
+            if not left[slot]:
+                break
+            failures = one.evidence(workload, slot, index)
+            domain = next((failure.domain for failure in failures if failure.peers), "")
+            blocked = left & _in_domain(domain, slot, index)
+            left &= ~blocked
+            peers = tuple(dict.fromkeys(peer for failure in failures for peer in failure.peers))
+            if peers:
+                found[peers, domain] = found.get((peers, domain), 0) + int(blocked.sum())
+        else:
+            n_others += int(left.sum()) if peers else 0
+    ordered = sorted(found.items(), key=lambda item: -item[1])
+    n_others += sum(n for _, n in ordered[MAX_BLOCKERS:])
+    others = (Blocker((), "", n_others),) if n_others else ()
+    return (*(Blocker(peers, domain, n) for (peers, domain), n in ordered[:MAX_BLOCKERS]), *others)
+
+
+def _in_domain(domain: str, slot: int, index: PlacementIndex) -> Mask:
+    """The targets of a domain, `KEY=VALUE`; only this one if it is no domain of a single key."""
+    where: Mask = np.zeros_like(index.slots.alive)
+    where[slot] = True
+    key, _, value = domain.partition("=")
+    column = index.column(key)
+    if value in column.by_value:
+        where[column.slots_in(column.by_value[value])] = True
+    return where

@@ -22,7 +22,7 @@ from bayplan.preempting import preemption
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing import deciding
 from bayplan.queueing.nominations import Nominations
-from bayplan.queueing.pending_pod import Pending
+from bayplan.queueing.pending_pod import Pending, PendingWorkload
 
 MAX_NOMINATED_PODS_SEARCHED = 4  # per evaluation of an equivalence class, to keep it short
 
@@ -37,6 +37,10 @@ class PodEvaluator:
 
     def fits(self, workload: Workload, nominations: Nominations) -> bool:
         return deciding.choose(workload, self._engine_of(workload), nominations).slot >= 0
+
+    def is_outdated(self, pending: PendingWorkload) -> bool:
+        del pending  # as in kube-scheduler, the condition of a pod is that of its last attempt
+        return False
 
     def verdicts(self, workload: Workload) -> Verdicts:
         return filtering.run(workload, self._engine_of(workload))

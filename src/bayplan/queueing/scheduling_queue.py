@@ -35,7 +35,7 @@ class SchedulingQueue(Generic[Pending]):
     def __init__(
         self,
         index: PlacementIndex,
-        evaluator: Evaluator,
+        evaluator: Evaluator[Pending],
         clock: Callable[[], float],
         *,
         initial_backoff: float = 1.0,
@@ -200,8 +200,12 @@ class SchedulingQueue(Generic[Pending]):
         return self._unschedulable.n_evaluations
 
     def move_to_active_or_backoff(self, out_of_time: OutOfTime = lambda: False) -> list[Pending]:
-        """Requeue and return the pods that the changes since the last call have made schedulable."""
-        return self._requeue_all(self._unschedulable.pop_schedulable(out_of_time))
+        """
+        Requeue and return the pods that the changes since the last call have made schedulable.
+
+        Those of which something else is to be reported now are requeued too.
+        """
+        return self._requeue_evaluated(self._unschedulable.pop_schedulable(out_of_time))
 
     def mark_all_for_sweep(self) -> None:
         """Let `sweep` evaluate all unschedulable pods."""
@@ -209,7 +213,7 @@ class SchedulingQueue(Generic[Pending]):
 
     def sweep(self, out_of_time: OutOfTime = lambda: False) -> list[Pending]:
         """Requeue and return the schedulable pods that no change has requeued: each one is a bug."""
-        return self._requeue_all(self._unschedulable.sweep(out_of_time))
+        return self._requeue_evaluated(self._unschedulable.sweep(out_of_time))
 
     # Nominations
 
@@ -313,7 +317,7 @@ class SchedulingQueue(Generic[Pending]):
             assert pending is not None
             self._activate(pending, ends)
 
-    def _requeue_all(self, schedulable: list[Pending]) -> list[Pending]:
-        for pending in schedulable:
+    def _requeue_evaluated(self, schedulable: list[Pending]) -> list[Pending]:
+        for pending in (*schedulable, *self._unschedulable.pop_outdated()):
             self._back_off(pending)
         return schedulable

@@ -109,7 +109,7 @@ def _at(change: Change, where: Mask) -> Change | None:
 class UnschedulablePods(Generic[Pending]):
     """The unschedulable pods by equivalence class. The nominated ones of a class may fit where others do not."""
 
-    def __init__(self, index: PlacementIndex, evaluator: Evaluator, nominations: Nominations) -> None:
+    def __init__(self, index: PlacementIndex, evaluator: Evaluator[Pending], nominations: Nominations) -> None:
         self._index = index
         self._evaluator = evaluator
         self._nominations = nominations
@@ -120,6 +120,7 @@ class UnschedulablePods(Generic[Pending]):
         self._generation = index.peer_index.owner_rules.generation
         self._for_retry: dict[Hashable, None] = {}  # classes with a hint, in this order
         self._for_sweep: dict[Hashable, None] = {}  # classes without one, which the sweep evaluates
+        self._outdated: list[Pending] = []
         self.n_evaluations = 0  # for metrics and tests
 
     def __len__(self) -> int:
@@ -205,6 +206,11 @@ class UnschedulablePods(Generic[Pending]):
         """Remove and return the schedulable pods that no queueing hint has found: each one is a bug."""
         return self._evaluate(self._for_sweep, out_of_time)
 
+    def pop_outdated(self) -> list[Pending]:
+        """Return the pods that evaluations have removed because they do not fit for another reason than is reported."""
+        found, self._outdated = self._outdated, []
+        return found
+
     def _mark_for_retry(self, signature: Hashable) -> None:
         self._for_retry[signature] = None
         self._for_sweep.pop(signature, None)  # after a hint, a schedulable pod is no longer a missed one
@@ -226,6 +232,9 @@ class UnschedulablePods(Generic[Pending]):
                     one.outdated = True
             else:
                 one.record(self._evaluator.verdicts(one.sample.workload), self._index)
+                if self._evaluator.is_outdated(one.sample):
+                    self._outdated.append(one.sample)
+                    self._take(one.sample.key)
             if out_of_time():
                 break
         if has_read_all:

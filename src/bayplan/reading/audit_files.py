@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 from bayplan.auditing import component_survey
 from bayplan.auditing.audit_input import AuditInput, FileLine, Hosting, Unlisted
@@ -18,9 +18,10 @@ from bayplan.errors import Fault, InputError
 from bayplan.mapping import disruption_budgets
 from bayplan.model import timestamps
 from bayplan.reading import cluster, collecting, files
-from bayplan.reading.cluster import LoadedCluster, PodSink
-from bayplan.reading.documents import Document, Source
+from bayplan.reading.cluster import LoadedCluster
+from bayplan.reading.documents import IN_MEMORY, Document, Source
 from bayplan.reading.files import OBJECTS_PER_PROGRESS_REPORT, ReadOptions, ReadProgress
+from bayplan.reading.pod_sink import PodSink
 from bayplan.validating import structure_faults
 from bayplan.wire import controllers, kinds
 from bayplan.wire.kinds import Trait
@@ -78,8 +79,10 @@ def load(
     `unlisted`, which may grow while the live cluster is read, names the resources that it did not allow to list.
     """
     gathered = AuditObjects()
-    given, state = (files.find_files(paths, recursive=options.recursive) for paths in (options.paths, options.state))
-    stdin = options.stdin or sys.stdin.buffer
+    given, state = (
+        (options.disk or files.DISK).find(paths, recursive=options.recursive)
+        for paths in (options.paths, options.state)
+    )
 
     def take(items: Iterable[Document | Fault]) -> None:
         for item in items:
@@ -89,19 +92,28 @@ def load(
     for searched in (given, state):
         gathered.skipped.extend(searched.skipped)
         take(searched.faults)
-    take(_documents(_opened(given.files, stdin, on_open), options.progress))
+    take(_documents((*_opened(given.files, options, on_open), *_in_memory(options.written, on_open)), options.progress))
     gathered.is_state = True
     if placeable is not None and (options.state or options.live):
         placeable.begin_state()
-    take(_documents(_opened(state.files, stdin, on_open), options.progress))
-    take(_documents(options.live, options.progress))
+    take(_documents(_opened(state.files, options, on_open), options.progress))
+    take(_documents(_in_memory(options.live, on_open), options.progress))
     return gathered.finish(scenario, unlisted, ", ".join((*given.files, *state.files)))
 
 
-def _opened(names: Iterable[str], stdin: BinaryIO, on_open: OnOpen) -> Iterator[Source | Fault]:
+def _opened(names: Iterable[str], options: ReadOptions, on_open: OnOpen) -> Iterator[Source | Fault]:
+    stdin = options.stdin or sys.stdin.buffer
     for name in names:
-        source = files.open_source(name, stdin)
+        source = (options.disk or files.DISK).open(name, stdin)
         if isinstance(source, Source):
+            on_open(source)
+        yield source
+
+
+def _in_memory(sources: Iterable[Source], on_open: OnOpen) -> Iterator[Source]:
+    """Sources, of which the objects that a caller has in memory count as files; the report names a live cluster."""
+    for source in sources:
+        if source.name == IN_MEMORY:
             on_open(source)
         yield source
 

@@ -188,6 +188,15 @@ def _uid(root: JsonObject) -> str:
     return uid if isinstance(uid, str) else ""
 
 
+def is_altered(held: HeldChange) -> bool:
+    """Whether the merged object says anything else than the one in the state, apart from what its server sets."""
+    if held.current is None:
+        return True
+    row = held.handling.row
+    old, new = (_without(_OF_SERVER, one.plain(), row) for one in (held.current, held.document))
+    return old != new
+
+
 def is_rolled_out(held: HeldChange, row: ApiKind) -> bool:
     """Whether the merged controller has another pod template than the one in the state."""
     if not row.pod_path or held.current is None:

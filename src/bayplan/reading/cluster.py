@@ -6,96 +6,39 @@ Controllers' missing pods are created first. Does not schedule anything.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from bayplan.controllers import autoscalers, pod_admission, pod_creation, pod_defaults, resource_quotas
+from bayplan.controllers import autoscalers, pod_admission, pod_creation, resource_quotas
 from bayplan.controllers.autoscalers import CURRENT, AssumedLoad
 from bayplan.controllers.created_objects import CreatedObjects, key_of
 from bayplan.controllers.desired_state import DesiredState, ObjectKey
-from bayplan.controllers.pod_admission import PodAdmission, RefusedPod
-from bayplan.controllers.resource_quotas import ChargedShape, QuotaLedger
+from bayplan.controllers.pod_admission import PodAdmission
+from bayplan.controllers.resource_quotas import QuotaLedger
 from bayplan.errors import Fault, InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import disruption_budgets, pod_shapes, pods, storage, targets
+from bayplan.mapping import disruption_budgets, pods, targets
 from bayplan.model.semantics import UPSTREAM, Semantics
 from bayplan.model.terms import NAME_LABEL
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
 from bayplan.placing.place_cluster import ClusterToPlace
-from bayplan.reading import files
+from bayplan.reading import change_scope, cluster_notes, cluster_storage, files
 from bayplan.reading.collecting import Inputs
+from bayplan.reading.converting import converted
 from bayplan.reading.files import ReadOptions
+from bayplan.reading.pod_sink import PodSink
 from bayplan.validating import admission, controllers
 from bayplan.wire import kinds
-from bayplan.wire.controllers import Controller
+from bayplan.wire.controllers import Controller, HorizontalPodAutoscaler
 from bayplan.wire.kinds import Trait
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
-from bayplan.wire.storage import CsiDriver, PersistentVolumeClaim
 
 if TYPE_CHECKING:
     from bayplan.controllers.rollouts import Rollout
-
-ENFORCED, PRIVILEGED = "pod-security.kubernetes.io/enforce", "privileged"
-IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_MAX_NAMES_SHOWN = 3
-Found = TypeVar("Found", bound=ApiObject)
-Mapped = TypeVar("Mapped")
-
-
-class PodSink(msgspec.Struct, eq=False):
-    """
-    Receives pods as they are read. Running pods are reduced at once, pending pods are kept as written.
-
-    `charged` has what each of the running pods is charged by if there are quotas, in their order. `priority_class_of`
-    has the priority classes of running pods that were written by hand, without a priority, by their positions;
-    `unplaceable` says of running pods that no API server checked what is wrong with them. `unscheduled` are pods on a
-    node that no server has stored.
-    """
-
-    running: list[tuple[Workload, str]] = []
-    pending: list[Pod] = []
-    charged: list[ChargedShape] = []
-    priority_class_of: dict[int, str] = {}
-    unplaceable: dict[WorkloadKey, str] = {}
-    unscheduled: dict[WorkloadKey, Pod] = {}
-
-    def __call__(self, pod: Pod) -> None:
-        if pod.status.phase in pods.FINISHED:
-            return
-        if not pod.spec.node_name:
-            self.pending.append(pod)
-            return
-        shape, spec = pod_shapes.shape_of(pod_defaults.defaulted(pod)), pod.spec
-        workload = pods.workload_of(pod, shape=shape)
-        if spec.priority is None:
-            self.priority_class_of[len(self.running)] = spec.priority_class_name
-        self.charged.append(
-            resource_quotas.charged_shape(shape, spec.active_deadline_seconds, spec.priority_class_name)
-        )
-        self.running.append((workload, spec.node_name))
-        if workload.unplaceable:
-            self.unplaceable[workload.key] = workload.unplaceable
-        if not pod.metadata.uid:
-            self.unscheduled[workload.key] = pod
-
-    def hold_back(self, is_created: Callable[[ObjectKey], bool]) -> None:
-        """Let pods wait that the change creates, although they name their node: it may be gone, or full."""
-        created = {
-            key: pod
-            for key, pod in self.unscheduled.items()
-            if is_created(ObjectKey("Pod", pod.metadata.namespace, pod.metadata.name))
-        }
-        if created:
-            kept = [n for n, (workload, _) in enumerate(self.running) if workload.key not in created]
-            self.running, self.charged = [self.running[n] for n in kept], [self.charged[n] for n in kept]
-            classes = self.priority_class_of
-            self.priority_class_of = {after: classes[n] for after, n in enumerate(kept) if n in classes}
-            self.pending.extend(created.values())
 
 
 class LoadedCluster(ClusterToPlace, kw_only=True):
@@ -177,90 +120,40 @@ def cluster_of(
     unknown = _not_known(inputs, sink)
     scaling = autoscalers.scale(inputs, load)
     admission = PodAdmission(inputs, _ledger(inputs, sink), schedulers)
-    admitted = _admitted(inputs, sink.pending, admission)
-    created = pod_creation.create_missing_pods(
-        inputs,
-        admission=admission,
-        load=load,
-        except_for=_rolled_out(inputs),
-        progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
-    )
+    waiting, created = _waiting(inputs, sink.pending, admission, load, progress)
     rollouts = _rollouts(inputs, created)
     spread_context = spread_context_of(inputs, created.replica_sets)
     index = PlacementIndex(semantics, seed)
     for namespace, labels in namespace_labels(inputs, sink).items():
         index.set_namespace(namespace, labels)
-    defaults = (c for c in inputs.storage_classes if (c.metadata.annotations or {}).get(IS_DEFAULT_CLASS) == "true")
-    default_class = next((c.metadata.name for c in defaults), "")
-    classes_known = bool(inputs.storage_classes) or not inputs.has_state or inputs.knows_all("StorageClass")
-    add_storage(inputs, index, default_class)
-    new_claims = [*admitted.claims, *created.claims]
-    if inputs.claims:
-        new_claims += [one for one in inputs.claims if _is_new(one, inputs)]
-    has_doubts = False
-    if new_claims or inputs.has_state:
-        has_doubts = _add_unknown_storage(inputs, sink, index, new_claims, default_class, classes_known=classes_known)
-    for node in _mapped(inputs, inputs.nodes, targets.target_of_node):
+    storage = cluster_storage.add(inputs, (one for one, _ in sink.running), waiting.claims, index)
+    for node in converted(inputs, inputs.nodes, targets.target_of_node):
         index.add_target(node)
-    for n_added, (workload, target) in enumerate(_prioritised(sink, spread_context)):
-        index.add(workload, target)
-        if n_added % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
-            progress(f"adding running pods to the index: {n_added} of {len(sink.running)}")
-    pending: list[Workload] = []
-    for workload in _mapped(inputs, (*admitted.pods, *created.pods), lambda pod: pods.waiting(pod, spread_context)):
-        pending.append(workload)
-        if workload.unplaceable:
-            sink.unplaceable[workload.key] = workload.unplaceable
-        if len(pending) % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
-            progress(f"reading what pods need: {len(pending)} of {len(admitted.pods) + len(created.pods)}")
-    pending.sort(key=queue_order)
-    budgets = list(_mapped(inputs, inputs.disruption_budgets, disruption_budgets.budget_of))
-    notes = _notes(inputs, created, sink, index)
-    refused = [*admitted.refused, *created.refused]
-    not_judged = {**(_doubts(pending, index) if has_doubts else {}), **admitted.not_judged, **created.not_judged}
-    for autoscaler, lacking in scaling:
-        meta = autoscaler.metadata
-        if inputs.change is not None and inputs.is_changed(autoscaler):
-            unknown.append((ObjectKey(autoscaler.kind, meta.namespace, meta.name), f"it {lacking}"))
-        else:
-            notes.append(f"{autoscaler.kind} {meta.namespace}/{meta.name} {lacking}")
-    notes += [*admitted.notes, *created.notes]
-    created.not_judged_objects.extend(unknown)
-    for key in inputs.assumed_changed:
-        notes.append(
-            f"{key.kind} {key.namespace}/{key.name} is not in the state, but its pods are: "
-            "they are replaced as if its template had changed"
-        )
-    enforced = _enforced_standards(inputs, created) if inputs.namespaces else []
-    notes += [
-        f"not judged: what the pod security standard {level} refuses in namespace {name}" for name, level in enforced
-    ]
-    for made_by, reason in created.not_judged_objects:
-        named = f"{made_by.namespace}/{made_by.name}".lstrip("/")
-        notes.append(f"not judged: the pods of {made_by.kind} {named}: {reason}")
+    _add_running(sink, spread_context, index, progress)
+    pending = _pending(inputs, waiting.pods, spread_context, sink, progress)
+    budgets = list(converted(inputs, inputs.disruption_budgets, disruption_budgets.budget_of))
+    not_scaled, further = _not_scaled(inputs, scaling)
+    created.not_judged_objects += [*unknown, *not_scaled]
     return LoadedCluster(
         index=index,
         pending=pending,
         spread_context=spread_context,
-        notes=notes,
+        notes=cluster_notes.notes_of(inputs, sink, index, created, [*further, *waiting.notes]),
         disruption_budgets=budgets,
-        change=_of_change(inputs, pending, created, refused),
+        change=change_scope.of_change(inputs, pending, created, waiting.refused),
         n_set_aside=len(inputs.set_aside),
-        n_unread=sum(inputs.skipped[row.kind] for row in kinds.having(Trait.ADMITS))
-        + inputs.n_unknown_in_change
-        + len(inputs.kept)
-        + len(enforced),
-        refused=refused,
-        not_judged=not_judged,
+        n_unread=_count_unread(inputs, created),
+        refused=waiting.refused,
+        not_judged=storage.doubts(pending, index) | waiting.not_judged,
         not_judged_objects=created.not_judged_objects,
         made_for=created.made_for,
         admission=admission,
         rollouts=rollouts,
-        default_class=default_class,
+        default_class=storage.default_class,
         has_namespaces=bool(inputs.namespaces),
-        classes_known=classes_known,
-        csi_drivers=_attaching(inputs.csi_drivers) if inputs.csi_drivers else {},
-        csi_drivers_known=bool(inputs.csi_drivers) or inputs.knows_all("CSIDriver"),
+        classes_known=storage.classes_known,
+        csi_drivers=storage.attaches,
+        csi_drivers_known=storage.drivers_known,
     )
 
 
@@ -296,16 +189,6 @@ def _not_known(inputs: Inputs, sink: PodSink) -> list[tuple[ObjectKey, str]]:
     ]
 
 
-def _enforced_standards(inputs: Inputs, created: CreatedObjects) -> list[tuple[str, str]]:
-    """The namespaces in which pods are created and a pod security standard is enforced, with its level."""
-    used = {pod.metadata.namespace for pod in created.pods} if inputs.change is None else set()
-    making = {row.kind for row in kinds.KINDS.values() if row.pod_path is not None}
-    custom = {key_of(one) for one in inputs.custom_objects}
-    used |= {key.namespace for key in inputs.change or () if key.kind in making or key in custom}
-    levels = ((one.metadata.name, (one.metadata.labels or {}).get(ENFORCED, "")) for one in inputs.namespaces)
-    return [(name, level) for name, level in levels if name in used and level not in ("", PRIVILEGED)]
-
-
 def _rolled_out(inputs: Inputs) -> AbstractSet[ObjectKey]:
     """The controllers whose pods the rollouts create."""
     if not inputs.replaced:
@@ -323,58 +206,6 @@ def _rollouts(inputs: Inputs, created: CreatedObjects) -> list[Rollout]:
 
     taken = inputs.inventory.names | {f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in created.pods}
     return finding_rollouts.rollouts_of(inputs, taken)
-
-
-def _of_change(
-    inputs: Inputs, pending: Iterable[Workload], created: CreatedObjects, refused: Iterable[RefusedPod]
-) -> frozenset[WorkloadKey] | None:
-    """The pending and refused pods that are part of the change or made for an object of it; None without a change."""
-    if inputs.change is None:
-        return None
-    owners = owners_of(inputs, created.replica_sets)
-    workloads = [*pending, *(pods.workload_of(one.pod) for one in refused)]
-    change = inputs.change | autoscalers.targets_of(one for one in inputs.autoscalers if inputs.is_changed(one))
-    return frozenset(
-        one.key for one in workloads if created.made_for.get(one.key) in change or is_made_for(change, one, owners)
-    )
-
-
-def owners_of(inputs: Inputs, created: Iterable[Controller] = ()) -> dict[ObjectKey, ObjectKey]:
-    """The controller of each controller, as of a Deployment's ReplicaSets."""
-    found = {}
-    for one in (*(one for listed in inputs.controllers.values() for one in listed), *created):
-        meta, owner = one.metadata, pods.controller_of(one.metadata)
-        if owner is not None:
-            found[ObjectKey(one.kind, meta.namespace, meta.name)] = ObjectKey(owner.kind, meta.namespace, owner.name)
-    return found
-
-
-def is_made_for(change: Container[ObjectKey], workload: Workload, owners: Mapping[ObjectKey, ObjectKey]) -> bool:
-    """Whether the pod is part of the change, or one of its owners is; owners may own each other."""
-    key: ObjectKey | None = ObjectKey("Pod", workload.namespace, workload.name)
-    controller = workload.controller
-    seen: set[ObjectKey] = set()
-    while key is not None and key not in seen:
-        if key in change:
-            return True
-        seen.add(key)
-        if len(seen) == 1 and controller is not None:
-            key = ObjectKey(controller.kind, workload.namespace, controller.name)
-        else:
-            key = owners.get(key)
-    return False
-
-
-def _mapped(inputs: DesiredState, objects: Iterable[Found], convert: Callable[[Found], Mapped]) -> Iterator[Mapped]:
-    """Each object converted; one of the state that cannot be is set aside."""
-    for one in objects:
-        try:
-            yield convert(one)
-        except InputError as error:
-            if not inputs.is_of_state(one):
-                raise
-            fault = error.faults[0]
-            inputs.set_aside.append(inputs.fault(one, fault.message, fault.path))
 
 
 def _ledger(inputs: Inputs, sink: PodSink) -> QuotaLedger:
@@ -399,58 +230,82 @@ def _is_stored(pod: Pod, inputs: Inputs) -> bool:
     return bool(pod.metadata.uid or pod.metadata.resource_version) or inputs.is_of_state(pod)
 
 
-def _add_unknown_storage(
+def _waiting(
     inputs: Inputs,
-    sink: PodSink,
-    index: PlacementIndex,
-    new_claims: Iterable[PersistentVolumeClaim],
-    default_class: str,
-    *,
-    classes_known: bool,
-) -> bool:
-    """Add the claims that are created, and what the state lacks; whether it is not known where some volumes are."""
-    from bayplan.placing import volume_provisioning  # few inputs create claims
-
-    found = inputs.has_state and volume_provisioning.assume_missing(
-        (workload for workload, _ in sink.running),
-        index,
-        claims_known=inputs.knows_all("PersistentVolumeClaim"),
-        volumes_known=inputs.knows_all("PersistentVolume"),
-    )
-    provisioning = volume_provisioning.Provisioning(default_class, classes_known=classes_known)
-    return found | any([*_mapped(inputs, new_claims, lambda one: provisioning.create(one, index))])
-
-
-def _doubts(pending: Iterable[Workload], index: PlacementIndex) -> dict[WorkloadKey, str]:
-    """Pods of whose volumes it is not known which nodes can use them, with the reason."""
-    from bayplan.placing import volume_provisioning
-
-    found = {workload.key: volume_provisioning.doubt_about(workload, index) for workload in pending}
-    return {key: doubt for key, doubt in found.items() if doubt}
-
-
-def _attaching(drivers: Iterable[CsiDriver]) -> dict[str, bool]:
-    """Whether each driver attaches its volumes to nodes; one does unless it says otherwise."""
-    return {driver.metadata.name: driver.spec.attach_required is not False for driver in drivers}
-
-
-def _is_new(claim: PersistentVolumeClaim, inputs: Inputs) -> bool:
-    """Whether the claim is about to be created."""
-    meta = claim.metadata
-    return inputs.is_changed(claim) and ObjectKey(claim.kind, meta.namespace, meta.name) not in inputs.replaced
-
-
-def _admitted(inputs: Inputs, pending: Iterable[Pod], admission: PodAdmission) -> CreatedObjects:
-    """The pending pods of the input after admission, which those of a dump have behind them."""
+    pending: Iterable[Pod],
+    admission: PodAdmission,
+    load: AssumedLoad,
+    progress: Callable[[str], None],
+) -> tuple[CreatedObjects, CreatedObjects]:
+    """What needs a node, pending pods of the input before those that controllers create; and the latter alone."""
     found = CreatedObjects()
-    for pod in pending:
+    for pod in pending:  # those of a dump have admission behind them
         found.add(admission.admit_stored(pod) if _is_stored(pod, inputs) else admission.admit(pod))
-    return found
+    created = pod_creation.create_missing_pods(
+        inputs,
+        admission=admission,
+        load=load,
+        except_for=_rolled_out(inputs),
+        progress=lambda n_pods: progress(f"making pods from controllers: {n_pods}"),
+    )
+    found.pods += created.pods
+    found.claims += created.claims
+    found.refused += created.refused
+    found.not_judged |= created.not_judged
+    found.notes += created.notes
+    return found, created
+
+
+def _add_running(
+    sink: PodSink, context: pods.SpreadContext, index: PlacementIndex, progress: Callable[[str], None]
+) -> None:
+    for n_added, (workload, target) in enumerate(sink.prioritised(context)):
+        index.add(workload, target)
+        if n_added % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
+            progress(f"adding running pods to the index: {n_added} of {len(sink.running)}")
+
+
+def _pending(
+    inputs: Inputs,
+    waiting: Sequence[Pod],
+    context: pods.SpreadContext,
+    sink: PodSink,
+    progress: Callable[[str], None],
+) -> list[Workload]:
+    """The pods that wait, as the queue orders them; the sink is told of those that can never be placed."""
+    found: list[Workload] = []
+    for workload in converted(inputs, waiting, lambda pod: pods.waiting(pod, context)):
+        found.append(workload)
+        if workload.unplaceable:
+            sink.unplaceable[workload.key] = workload.unplaceable
+        if len(found) % pod_creation.PODS_PER_PROGRESS_REPORT == 0:
+            progress(f"reading what pods need: {len(found)} of {len(waiting)}")
+    return sorted(found, key=queue_order)
+
+
+def _not_scaled(
+    inputs: Inputs, lacking: Iterable[tuple[HorizontalPodAutoscaler, str]]
+) -> tuple[list[tuple[ObjectKey, str]], list[str]]:
+    """Autoscalers that lack something: those of the change, which are not judged, and notes about the others."""
+    unknown, notes = [], []
+    for autoscaler, what in lacking:
+        meta = autoscaler.metadata
+        if inputs.change is not None and inputs.is_changed(autoscaler):
+            unknown.append((key_of(autoscaler), f"it {what}"))
+        else:
+            notes.append(f"{autoscaler.kind} {meta.namespace}/{meta.name} {what}")
+    return unknown, notes
+
+
+def _count_unread(inputs: Inputs, created: CreatedObjects) -> int:
+    admitting = sum(inputs.skipped[row.kind] for row in kinds.having(Trait.ADMITS))
+    standards = len(cluster_notes.enforced_standards(inputs, created))
+    return admitting + inputs.n_unknown_in_change + len(inputs.kept) + standards
 
 
 def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = ()) -> pods.SpreadContext:
     """The context in which pods are mapped; `replica_sets` are further ones."""
-    context = pods.SpreadContext(services={}, controllers={}, priorities={})
+    context = pods.SpreadContext(services={}, controllers={}, priorities={}, pod_groups={})
     for service in state.services:
         context.add_service(service)
     for row in kinds.having(Trait.SPREADS):
@@ -460,78 +315,6 @@ def spread_context_of(state: DesiredState, replica_sets: Iterable[Controller] = 
         context.add_controller(controller)
     for priority_class in state.priority_classes:
         context.add_priority_class(priority_class)
+    for pod_group in state.pod_groups:
+        context.add_pod_group(pod_group)
     return context
-
-
-def _prioritised(sink: PodSink, context: pods.SpreadContext) -> Iterator[tuple[Workload, str]]:
-    """The running pods with their nodes, each with the priority that admission gives it."""
-    classes = sink.priority_class_of if context.priorities else {}
-    for position, (workload, target) in enumerate(sink.running):
-        if position in classes:
-            priority = context.priority_of(classes[position])
-            yield msgspec.structs.replace(workload, priority=priority), target
-        else:
-            yield workload, target
-
-
-def add_storage(state: DesiredState, index: PlacementIndex, default_class: str = "") -> None:
-    """Add all storage objects to the index; `default_class` is the class of claims that name none."""
-    for volume, name in _mapped(state, state.volumes, lambda one: (storage.volume_of(one), one.metadata.name)):
-        index.set_volume(name, volume)
-    for claim in _mapped(state, state.claims, lambda one: storage.claim_of(one, default_class)):
-        index.set_claim(claim.key, claim)
-    for storage_class in state.storage_classes:
-        index.set_storage_class(storage_class.metadata.name, storage.storage_class_of(storage_class))
-    for csi_node in state.csi_nodes:
-        index.set_stored("attach_limits", csi_node.metadata.name, storage.attach_limits_of(csi_node))
-    for attachment in state.volume_attachments:
-        index.set_stored("attachments", attachment.metadata.name, storage.attachment_of(attachment))
-    for driver in state.csi_drivers:
-        index.set_stored("metering_drivers", driver.metadata.name, driver.spec.storage_capacity or None)
-        required = driver.spec.prevent_pod_scheduling_if_missing or None
-        index.set_stored("required_drivers", driver.metadata.name, required)
-    for space, meta in _mapped(state, state.storage_capacities, lambda one: (storage.space_of(one), one.metadata)):
-        index.set_stored("space", f"{meta.namespace}/{meta.name}", space)
-
-
-def _notes(inputs: Inputs, created: CreatedObjects, sink: PodSink, index: PlacementIndex) -> list[str]:
-    notes = [*inputs.hints, *inputs.state_notes(), *_unplaceable_notes(sink)]
-    if created.pods:
-        counted = "1 pod was" if len(created.pods) == 1 else f"{len(created.pods)} pods were"
-        notes.append(f"{counted} created for controllers whose pods are not in the input")
-    unknown = sorted({target for _, target in sink.running if target not in index.slots.by_name})
-    if unknown:
-        shown = ", ".join(unknown[:_MAX_NAMES_SHOWN]) + (" …" if len(unknown) > _MAX_NAMES_SHOWN else "")
-        noun = "an unknown node" if len(unknown) == 1 else f"{len(unknown)} unknown nodes"
-        notes.append(f"pods on {noun} ({shown}) are not counted")
-    if inputs.clusters:
-        notes.append("clusters, policies and bindings are ignored: this answer is about nodes")
-    elif inputs.policies or inputs.bindings:
-        notes.append(
-            "policies and bindings are ignored without clusters: add the output of kubectl get clusters -o yaml"
-        )
-    admitting = {row.kind for row in kinds.having(Trait.ADMITS)}
-    for text, counts in (
-        ("ignored, because placements do not depend on them", _counts(inputs.skipped, without=admitting)),
-        ("not judged: what these may change in pods, or refuse", _counts(inputs.skipped, only=admitting)),
-        ("not read, because their kinds are not known; if they make pods, these are missing", _counts(inputs.unknown)),
-    ):
-        if counts:
-            notes.append(f"{text}: {counts}")
-    return notes
-
-
-def _unplaceable_notes(sink: PodSink) -> Iterator[str]:
-    """Pods of which something cannot be read; they would never be placed, and their terms are not known."""
-    for key, reason in list(sink.unplaceable.items())[:_MAX_NAMES_SHOWN]:
-        yield f"Pod {key} would not be placed again: {reason}"
-    n_more = len(sink.unplaceable) - _MAX_NAMES_SHOWN
-    if n_more > 0:
-        yield f"{n_more} more {'pod' if n_more == 1 else 'pods'} would not be placed again for such a reason"
-
-
-def _counts(
-    counted: Counter[str], *, only: AbstractSet[str] | None = None, without: AbstractSet[str] = frozenset()
-) -> str:
-    found = sorted((kind, n) for kind, n in counted.items() if kind not in without and (only is None or kind in only))
-    return ", ".join(f"{n} {kind}" for kind, n in found)

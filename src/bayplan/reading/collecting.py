@@ -167,6 +167,8 @@ class Collector:
         key = ObjectKey(document.kind, document.namespace, document.name)
         assert self.inputs.change is not None
         self.inputs.change.add(key)
+        if before is None or changes.is_altered(held):
+            self.inputs.altered.add(key)
         if before is None:
             return
         before.api_version, before.kind, before.metadata.namespace = document.api_version, *key[:2]

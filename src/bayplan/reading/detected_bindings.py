@@ -12,25 +12,22 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from bayplan.controllers import binding_detector, binding_triggers, cluster_failures, resource_interpreter
+from bayplan.controllers import binding_triggers, cluster_failures
 from bayplan.controllers.cluster_failures import SupposedFleet
-from bayplan.controllers.desired_state import ObjectKey, TemplateKey
-from bayplan.controllers.policy_index import PolicyIndex
+from bayplan.controllers.desired_state import ObjectKey
 from bayplan.controllers.resource_interpreter import Answers, ResourceTemplate
 from bayplan.mapping import bindings
 from bayplan.model.labels import NO_EXECUTE
-from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.model.workloads import WorkloadKey
+from bayplan.reading.claimed_bindings import ClaimedBindings, Key, key_of
 from bayplan.reading.collecting import Inputs
 from bayplan.validating import placements
 from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
-from bayplan.wire import kinds
 from bayplan.wire.fleets import ResourceBinding
-from bayplan.wire.kinds import Trait
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.pods import Pod
 
-Key = tuple[str, str]  # namespace and name of a binding
-REPLICAS_NOT_KNOWN = "replicas are not known, so it is not judged"
+PREEMPTS = "Always"
 _MAX_NAMES_SHOWN = 3
 
 
@@ -40,40 +37,23 @@ class DetectedBindings:
     def __init__(self, inputs: Inputs, pods: Iterable[Pod], supposed: SupposedFleet, answers: Answers) -> None:
         self._inputs, self._supposed = inputs, supposed
         self._clusters = {one.metadata.name: one for one in supposed.clusters}
-        self._priorities = {one.metadata.name: one.value for one in inputs.priority_classes}
-        self._policy_index = PolicyIndex(inputs.policies)
-        self._templates: dict[TemplateKey, ResourceTemplate] = {}
-        for template in resource_interpreter.templates_of(inputs, pods, answers):
-            self._templates.setdefault(template.key, template)
-        self.bindings: dict[Key, ResourceBinding] = {
-            (one.metadata.namespace, one.metadata.name): one for one in inputs.bindings
-        }
-        self._written = dict(self.bindings)
+        self.claimed = ClaimedBindings(inputs, pods, answers)
+        self.bindings = self.claimed.bindings
+        self._written = {(one.metadata.namespace, one.metadata.name): one for one in inputs.bindings}
         self.was: dict[Key, tuple[tuple[str, int], ...]] = {
-            key: tuple(bindings.shares_of(one)) for key, one in self.bindings.items()
+            key: tuple(bindings.shares_of(one)) for key, one in self._written.items()
         }
-        self.policies: dict[Key, ObjectKey] = {}
-        self._created: list[Key] = []
-        self._unclaimed: Counter[str] = Counter()
-        self.unselected: list[str] = []
-        self.not_judged: list[str] = []
-        self._whole: Counter[tuple[str, str]] = Counter()
-        self._missing_groups: dict[Key, str] = {}
-        for template in self._templates.values():
-            self._detect(template)
-        self._detect_policies()
         self._evicted = self._evict()
         self.rebalanced: set[Key] = set()
         self._not_found: list[str] = []
         self._rebalance()
         self._skipped = {key: self._reason_to_skip(key) for key in self.bindings}
+        self.n_not_judged = len(self.claimed.not_judged) + sum(
+            self._skipped[key] == binding_triggers.OTHER_SCHEDULER for key in self._evicted
+        )
         self._terminating = {
             one.metadata.name for one in supposed.clusters if one.metadata.deletion_timestamp is not None
         }
-
-    def template_of(self, binding: ResourceBinding) -> ResourceTemplate | None:
-        named = binding.spec.resource
-        return self._templates.get((named.api_version, named.kind, named.namespace, named.name))
 
     def is_ours(self, key: Key) -> bool:
         """Whether the scheduler considers the binding at all."""
@@ -84,12 +64,23 @@ class DetectedBindings:
         if not self.is_ours(key):
             return False
         binding = self.bindings[key]
-        template = self.template_of(binding)
+        template = self.claimed.template_of(binding)
         return (
             key in self.rebalanced
+            or key in self._evicted
+            or self.claimed.is_in_doubt(key)
             or self._has_edited_annotation(key, binding, template)
             or binding_triggers.needs_scheduling(binding, self._terminating, _placement_text(template))
         )
+
+    def why_ignored(self, key: Key) -> str:
+        """Why the scheduler does not consider the binding; empty if it does."""
+        return binding_triggers.reason_of_one(self._skipped[key])
+
+    def is_abandoned(self, key: Key) -> bool:
+        """Whether the binding is evicted, and no scheduler places it again."""
+        why = self._skipped[key]
+        return key in self._evicted and why not in ("", binding_triggers.DELETED, binding_triggers.OTHER_SCHEDULER)
 
     def _has_edited_annotation(self, key: Key, binding: ResourceBinding, template: ResourceTemplate | None) -> bool:
         """
@@ -102,35 +93,34 @@ class DetectedBindings:
             return False
         had = _placement_text(written)
         edited: list[tuple[str | None, str | None]] = [] if had is None else [(now, had)]
-        for owner in (self.policies.get(key), None if template is None else _key_of(template)):
+        for owner in (self.claimed.policies.get(key), None if template is None else key_of(template)):
             before = None if owner is None else self._inputs.replaced.get(owner)
             if before is not None:
-                after = now if owner == self.policies.get(key) else _placement_text(template)
+                after = now if owner == self.claimed.policies.get(key) else _placement_text(template)
                 edited.append((after, _placement_text(before)))
         return any(after != before for after, before in edited)
 
     def notes(self) -> Iterator[str]:
         """What was created, what is ignored, and what the input names but does not contain."""
-        if self._created:
-            created = counted(len(self._created), "binding was", "bindings were")
+        if self.claimed.created:
+            created = counted(len(self.claimed.created), "binding was", "bindings were")
             yield f"{created} created from templates and their policies"
         for why, n in sorted(Counter(why for why in self._skipped.values() if why).items()):
             yield f"not scheduled, because they {why}: {counted(n, 'binding', 'bindings')}"
-        if self._unclaimed:
-            listed = ", ".join(f"{n} {kind}" for kind, n in sorted(self._unclaimed.items()))
+        if self.claimed.unclaimed:
+            listed = ", ".join(f"{n} {kind}" for kind, n in sorted(self.claimed.unclaimed.items()))
             follows = any(one.spec.propagate_deps for one in self._inputs.policies)
             unless = ", unless what is propagated depends on them" if follows else ""
             yield f"not propagated, because no policy selects them{unless}: {listed}"
-        held = {
-            _key_of(one) for one in self._inputs.policies if one.spec.suspension and one.spec.suspension.dispatching
-        }
-        n_held = sum(policy in held for policy in self.policies.values())
+        held = {key_of(one) for one in self._inputs.policies if one.spec.suspension and one.spec.suspension.dispatching}
+        n_held = sum(policy in held for policy in self.claimed.policies.values())
         if n_held:
             waiting = counted(n_held, "binding changes", "bindings change")
             yield f"{waiting} nothing on clusters yet: the policy suspends dispatching"
-        yield from _first(self.not_judged)
+        yield from self._notes_on_policies()
+        yield from _first(self.claimed.not_judged)
         whole: dict[str, list[str]] = {}
-        for (why, kind), n in sorted(self._whole.items()):
+        for (why, kind), n in sorted(self.claimed.whole.items()):
             if why:
                 whole.setdefault(why, []).append(f"{n} {kind}")
         for why, listed_kinds in whole.items():
@@ -144,20 +134,48 @@ class DetectedBindings:
         yield from self._supposed.notes
         yield from self._notes_on_evictions()
 
-    def _evict(self) -> list[Key]:
+    def _notes_on_policies(self) -> Iterator[str]:
+        """Which bindings no policy selects any more, which policies are not known, and which would take others."""
+        left = ["/".join(key).lstrip("/") for key in self.claimed.released if key not in self.claimed.policies]
+        if left:
+            yield f"released by an edited policy, selected by no other one, and left where they are: {_listed(left)}"
+        lacking = self.claimed.lacking() if self._inputs.policies else Counter[str]()
+        for name, n in sorted(lacking.items())[:_MAX_NAMES_SHOWN]:
+            yield f"{counted(n, 'binding names', 'bindings name')} a policy that is not in the input: {name}"
+        if len(lacking) > _MAX_NAMES_SHOWN:
+            yield f"bindings name {len(lacking) - _MAX_NAMES_SHOWN} more policies that are not in the input"
+        preempting = [one for one in self._inputs.policies if one.spec.preemption == PREEMPTS]
+        if preempting:
+            asked = counted(len(preempting), "policy asks", "policies ask")
+            yield f"{asked} for preemption, but none takes what another one has: Karmada needs a feature gate for it"
+        regrouped = [
+            key
+            for key, policy in self.claimed.policies.items()
+            if policy in self._inputs.altered
+            and self.is_ours(key)
+            and not self.is_pending(key)
+            and binding_triggers.has_other_group_keys(self.bindings[key])
+        ]
+        if regrouped:
+            yield (
+                "not scheduled again for other groups of workload affinity, as Karmada does not do so after a cluster "
+                f"affinity group was observed: {_listed(['/'.join(key).lstrip('/') for key in regrouped])}"
+            )
+
+    def _evict(self) -> set[Key]:
         """Evict bindings from the clusters that they have to leave."""
-        found = []
+        found = set()
         supposed, known = self._supposed, self._clusters
         if (
             not supposed.taints
             and not supposed.drained
             and all(name in known for shares in self.was.values() for name, _ in shares)
         ):
-            return []
+            return set()
         for key, binding in self.bindings.items():
             after = cluster_failures.evicted(binding, self._supposed, self._clusters)
             if after is not binding:
-                found.append(key)
+                found.add(key)
                 self.bindings[key] = after
         return found
 
@@ -171,10 +189,10 @@ class DetectedBindings:
         )
         for name, n in sorted(staying.items()):
             yield f"{counted(n, 'binding tolerates', 'bindings tolerate')} the taint of {name} and would stay there"
-        waiting = [key for key in self._evicted if not self.is_ours(key)]
-        if waiting:
-            names = _listed(["/".join(key).lstrip("/") for key in waiting])
-            yield f"evicted, but not scheduled again by this scheduler: {names}"
+        for_others = [key for key in self._evicted if self._skipped[key] == binding_triggers.OTHER_SCHEDULER]
+        if for_others:
+            names = _listed(["/".join(key).lstrip("/") for key in for_others])
+            yield f"not judged, because they are evicted and another scheduler places them again: {names}"
         tainted: Counter[str] = Counter()
         is_tainted = any(t.effect == NO_EXECUTE for one in self._clusters.values() for t in one.spec.taints or ())
         for binding in self.bindings.values() if is_tainted else ():
@@ -186,72 +204,6 @@ class DetectedBindings:
     def _shares(self, key: Key) -> list[tuple[str, int]]:
         return bindings.shares_of(self.bindings[key])
 
-    def _detect(self, template: ResourceTemplate) -> None:
-        """Create the template's binding, or update it."""
-        key = (template.metadata.namespace, template.binding_name)
-        policy = self._policy_index.policy_for(template) if binding_detector.is_propagated(template) else None
-        present = self.bindings.get(key)
-        if policy is not None:
-            self.policies[key] = _key_of(policy)
-            self._whole[template.whole, template.kind] += 1
-            if template.unread and (present is None or self._is_changed(template)):
-                self.not_judged.append(f"{REPLICAS_NOT_KNOWN}: {_named(template)}: {template.unread}")
-        if present is not None and self.template_of(present) is template:
-            self.bindings[key] = binding_detector.updated_binding(present, template, policy, self._priorities)
-        elif present is not None and policy is not None:
-            other = present.spec.resource
-            shared = f"its binding has the name of the one for {other.kind} of {other.api_version}"
-            self.not_judged.append(f"not judged: {_named(template)} of {template.api_version}: {shared}")
-        elif present is None and policy is not None and not template.unread:
-            self.bindings[key] = binding_detector.binding_for(template, policy, self._priorities)
-            self._created.append(key)
-        elif present is None and policy is None and not _is_rarely_propagated(template):
-            self._unclaimed[template.kind] += 1
-            self._note_unselected(template)
-
-    def _note_unselected(self, template: ResourceTemplate) -> None:
-        """Remember a workload that is about to be applied and that no policy propagates."""
-        if self._is_changed(template) and _makes_pods(template, self._inputs):
-            self.unselected.append(_named(template))
-
-    def _is_changed(self, template: ResourceTemplate) -> bool:
-        """Whether the template is about to be applied."""
-        meta, change = template.metadata, self._inputs.change
-        return not meta.uid if change is None else ObjectKey(template.kind, meta.namespace, meta.name) in change
-
-    def _detect_policies(self) -> None:
-        """Update the bindings whose templates are not in the input by the policies that they name."""
-        policies = binding_detector.policies_by_name(self._inputs.policies)
-        plain = {  # what most bindings have already, so that there is nothing to update
-            _key_of(one): binding_detector.placement_of(one)
-            for one in self._inputs.policies
-            if binding_detector.is_plain(one)
-        }
-        for key, binding in self.bindings.items():
-            policy = None if key in self.policies else binding_detector.claiming_policy(binding, policies)
-            if policy is None or not binding_detector.may_select(policy, binding):
-                continue
-            named_policy = self.policies[key] = _key_of(policy)
-            spec = binding.spec
-            if named_policy in plain and (spec.placement, spec.scheduler_name, spec.schedule_priority) == (
-                plain[named_policy],
-                policy.spec.scheduler_name,
-                None,
-            ):
-                continue
-            if self.template_of(binding) is None:
-                missing = binding_detector.missing_group_keys(binding, policy)
-                if missing:
-                    named = binding.spec.resource
-                    name = f"{named.kind} {named.namespace}/{named.name}"
-                    self._missing_groups[key] = f"labels of {name} are not known, which {', '.join(missing)} selects by"
-                self.bindings[key] = binding_detector.updated_binding(binding, None, policy, self._priorities)
-
-    def refused_for_groups(self, key: Key, workload: Workload) -> Workload:
-        """The workload, not to be placed if its affinity groups are not known."""
-        missing = self._missing_groups.get(key)
-        return workload if missing is None else msgspec.structs.replace(workload, unplaceable=missing)
-
     def of_change(self) -> frozenset[WorkloadKey] | None:
         """The bindings that the change concerns, by themselves, their templates or policies; a cluster concerns all."""
         change, found = self._inputs.change, set[Key]()
@@ -262,9 +214,10 @@ class DetectedBindings:
         for key, binding in self.bindings.items():
             named = binding.spec.resource
             made_of = (ObjectKey(binding.kind, *key), ObjectKey(named.kind, named.namespace, named.name))
-            if any(one in change for one in made_of) or self.policies.get(key) in change:
+            claims = (self.claimed.policies.get(key), self.claimed.released.get(key))
+            if any(one in change for one in (*made_of, *claims)):
                 found.add(key)
-        rebalancers = [one for one in self._inputs.rebalancers if _key_of(one) in change]
+        rebalancers = [one for one in self._inputs.rebalancers if key_of(one) in change]
         for workload in [one for rebalancer in rebalancers for one in rebalancer.spec.workloads or ()]:
             found.add((workload.namespace, bindings.binding_name(workload.name, workload.kind)))
         return frozenset(map(workload_key, found))
@@ -314,34 +267,12 @@ def _placement_text(written: ApiObject | ResourceTemplate | None) -> str | None:
     return None if written is None else (written.metadata.annotations or {}).get(PLACEMENT_ANNOTATION)
 
 
-def _key_of(written: ApiObject | ResourceTemplate) -> ObjectKey:
-    return ObjectKey(written.kind, written.metadata.namespace, written.metadata.name)
-
-
-def _named(template: ResourceTemplate) -> str:
-    return f"{template.kind} {template.metadata.namespace}/{template.metadata.name}".replace(" /", " ")
-
-
 def _first(not_judged: list[str]) -> Iterator[str]:
     """The first workloads that are not judged, each with the reason, and how many more there are."""
     yield from not_judged[:_MAX_NAMES_SHOWN]
     n_more = len(not_judged) - _MAX_NAMES_SHOWN
     if n_more > 0:
         yield f"not judged: {counted(n_more, 'more workload', 'more workloads')}"
-
-
-def _makes_pods(template: ResourceTemplate, inputs: Inputs) -> bool:
-    """Whether the template is a workload, and not a resource such as a ConfigMap."""
-    group_kind = template.api_version.rpartition("/")[0], template.kind
-    row = kinds.KINDS.get(group_kind)
-    is_read = template.interpreted or template.components is not None or bool(template.unread or template.whole)
-    return is_read or group_kind in inputs.custom_kinds or (row is not None and bool(row.pod_path))
-
-
-def _is_rarely_propagated(template: ResourceTemplate) -> bool:
-    """Whether it is an object of a cluster itself, such as a Namespace: not reported if no policy selects it."""
-    row = kinds.KINDS.get((template.api_version.rpartition("/")[0], template.kind))
-    return row is not None and Trait.OF_CLUSTER in row.traits
 
 
 def _listed(names: list[str]) -> str:

@@ -23,6 +23,7 @@ JsonObject = dict[str, Any]
 # The line of each key or item, by the id of its container. The containers live as long as the root.
 Lines = dict[int, dict[str, int] | list[int]]
 
+IN_MEMORY = "objects"  # the name of a source that is no file: objects that a caller has in memory
 SNIFFED_BYTES = 8192
 MIN_STREAMED_BYTES = 1 << 20
 # A list as kubectl writes it, and as an API server does, which names the kind first.
@@ -148,12 +149,16 @@ class Document(msgspec.Struct, kw_only=True, eq=False):
         root: JsonObject = msgspec.json.decode(self.text)
         return root
 
+    def plain_if_decodable(self) -> JsonObject | None:
+        """The object as plain values; none if they cannot be decoded, reported by the decoding as its kind."""
+        try:
+            return self.plain()
+        except structure_faults.UNDECODABLE:
+            return None
+
     def is_named(self) -> bool:
         """Whether the object has a name, rather than the beginning of a generated one."""
-        try:
-            metadata = self.plain().get("metadata")
-        except structure_faults.UNDECODABLE:  # reported when the object is decoded
-            return True
+        metadata = (self.plain_if_decodable() or {}).get("metadata")
         return not isinstance(metadata, dict) or bool(metadata.get("name"))
 
     def fault(self, message: str, path: str = "") -> Fault:

@@ -15,9 +15,9 @@ import os
 import pathlib
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, Protocol, TypeAlias
 
 import msgspec
 
@@ -34,11 +34,28 @@ from bayplan.wire.pods import Pod
 
 EXTENSIONS = (".json", ".yaml", ".yml")
 STANDARD_INPUT = "-"
+EMPTY = "the file is empty"
 MIN_SLOW_YAML_BYTES = 20_000_000
 OBJECTS_PER_PROGRESS_REPORT = 500
 _MAX_FLOW_YAML_BYTES = 1_000_000
 _MIN_OBJECTS_TO_FREEZE = 500_000
 _CHUNK_BYTES = 1 << 20
+Recursion: TypeAlias = bool | Collection[str]  # all directories or none, or these paths
+
+
+class FilesOf(Protocol):
+    """Finds the files that one path names."""
+
+    def __call__(self, path: str, *, recursive: bool) -> FoundFiles: ...
+
+
+class FindFiles(Protocol):
+    """Finds the files that several paths name."""
+
+    def __call__(self, paths: Iterable[str], *, recursive: Recursion) -> FoundFiles: ...
+
+
+OpenSource: TypeAlias = Callable[[str, BinaryIO], "Source | Fault"]
 
 
 class ReadProgress(msgspec.Struct, frozen=True):
@@ -61,12 +78,16 @@ class ReadOptions(msgspec.Struct, frozen=True):
     known anyway.
 
     `state` are the paths of what runs, `live` is what an API server returned: both are read and not validated, and
-    `paths` are then what is about to be applied on them.
+    `paths` are then what is about to be applied on them. `written` are read like what is at `paths`, from memory.
+    Directories are read recursively, all of them or those named. Objects of the state that name no namespace are in
+    `state_namespace`, if it is not that of the others.
     """
 
     paths: Sequence[str] = ()
-    recursive: bool = False
+    written: Sequence[Source] = ()
+    recursive: Recursion = False
     namespace: str = "default"
+    state_namespace: str = ""
     semantics: Semantics = UPSTREAM
     strict: bool = True
     stdin: BinaryIO | None = None
@@ -75,6 +96,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     state: Sequence[str] = ()
     live: Iterable[Source] = ()
     custom_kinds: Sequence[CustomKind] = ()
+    disk: Disk | None = None
 
 
 class _ProgressReporter(msgspec.Struct):
@@ -91,11 +113,13 @@ class _ProgressReporter(msgspec.Struct):
 
 def load(options: ReadOptions) -> Inputs:
     """The objects of all files and of the live cluster; raises InputError with everything that is wrong."""
-    given, state = (find_files(paths, recursive=options.recursive) for paths in (options.paths, options.state))
+    given, state = (
+        (options.disk or DISK).find(paths, recursive=options.recursive) for paths in (options.paths, options.state)
+    )
     inputs = Inputs(custom_kinds=custom_kinds.table(options.custom_kinds))
     collector = Collector(namespace=options.namespace, strict=options.strict, sinks=options.sinks, inputs=inputs)
     has_state = bool(options.state or options.live)
-    if has_state and options.paths:
+    if has_state and (options.paths or options.written):
         collector.begin_change()
     for found in (given, state):
         collector.faults.extend(found.faults)
@@ -112,10 +136,12 @@ def load(options: ReadOptions) -> Inputs:
                 _collect(source, collector, reporter)
 
     stdin = options.stdin or sys.stdin.buffer
-    collect(open_source(file, stdin) for file in given.files)
+    collect((options.disk or DISK).open(file, stdin) for file in given.files)
+    collect(options.written)
     if has_state:
         collector.begin_state()
-        collect(open_source(file, stdin) for file in state.files)
+        collector.namespace = options.state_namespace or options.namespace
+        collect((options.disk or DISK).open(file, stdin) for file in state.files)
         collect(options.live)
         collector.end_state()
     if collector.faults:
@@ -207,11 +233,14 @@ class FoundFiles(msgspec.Struct, frozen=True):
     named: frozenset[str] = frozenset()
 
 
-def find_files(paths: Iterable[str], *, recursive: bool) -> FoundFiles:
-    """Every file that the paths name, each once and in a fixed order."""
+def find_files(paths: Iterable[str], *, recursive: Recursion, in_path: FilesOf | None = None) -> FoundFiles:
+    """Every file that the paths name, each once and in a fixed order; `in_path` finds those that one path names."""
     files: dict[str, str] = {}
     given = list(paths)
-    every = [_files_of(path, recursive=recursive) for path in given]
+    every = [
+        (in_path or files_of)(path, recursive=recursive if isinstance(recursive, bool) else path in recursive)
+        for path in given
+    ]
     for found in every:
         for file in found.files:
             files.setdefault(file if file == STANDARD_INPUT else os.path.realpath(file), file)
@@ -220,7 +249,8 @@ def find_files(paths: Iterable[str], *, recursive: bool) -> FoundFiles:
     return FoundFiles(list(files.values()), faults, skipped, frozenset(given).intersection(files.values()))
 
 
-def _files_of(path: str, *, recursive: bool) -> FoundFiles:
+def files_of(path: str, *, recursive: bool) -> FoundFiles:
+    """The files that one path names."""
     if path == STANDARD_INPUT:
         return FoundFiles([path])
     if path.startswith(("http://", "https://")):
@@ -278,8 +308,12 @@ def _cannot_be_read(path: str, error: OSError | ValueError) -> Fault:
     return Fault(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path)
 
 
-def open_source(path: str, standard_input: BinaryIO) -> Source | Fault:
-    """The file's bytes, or why they cannot be parsed as text."""
+def open_source(path: str, standard_input: BinaryIO, *, is_mapped: bool = True) -> Source | Fault:
+    """
+    The file's bytes, or why they cannot be parsed as text.
+
+    A large file is mapped, not read. A process that reads a mapped file while another one truncates it is killed.
+    """
     try:
         if path == STANDARD_INPUT:
             source = Source("standard input", standard_input.read())
@@ -287,7 +321,7 @@ def open_source(path: str, standard_input: BinaryIO) -> Source | Fault:
             with pathlib.Path(path).open("rb") as file:
                 status = os.fstat(file.fileno())
                 # A pipe, as in `-f <(kubectl get …)`, has no size and cannot be mapped.
-                is_mappable = stat.S_ISREG(status.st_mode) and status.st_size
+                is_mappable = is_mapped and stat.S_ISREG(status.st_mode) and status.st_size
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if is_mappable else None
                 source = Source(path, file.read() if mapped is None else mapped)
     except (OSError, ValueError) as error:
@@ -298,7 +332,7 @@ def open_source(path: str, standard_input: BinaryIO) -> Source | Fault:
 def _not_text(source: Source) -> Fault | None:
     head = bytes(source.data[:SNIFFED_BYTES])
     if not head.strip() and source.size <= SNIFFED_BYTES:
-        return source.fault("the file is empty")
+        return source.fault(EMPTY)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return source.fault("the text is UTF-16, expected UTF-8; save it again as UTF-8")
     if b"\0" in head:
@@ -316,6 +350,16 @@ def _not_text(source: Source) -> Fault | None:
         except UnicodeDecodeError as error:
             return source.encoding_fault(start - held + error.start)
     return None
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """How files are found and opened: as they are now, or as they were."""
+
+    find: FindFiles = find_files
+    open: OpenSource = open_source
+
+
+DISK = Disk()
 
 
 @contextmanager

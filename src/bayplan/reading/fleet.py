@@ -34,14 +34,15 @@ NO_EVENTS = ClusterEvents()
 BINDINGS_PER_PROGRESS_REPORT = 500
 
 
-class Fleet(msgspec.Struct):
+class LoadedFleet(msgspec.Struct):
     """
     `pending` is in the order of the scheduling queue; `notes` say what was skipped or created.
 
     `not_scheduled` are bindings that count on their clusters but that this scheduler ignores. `bindings` are all
     bindings as the detector leaves them, `policies` the policy of each that has one, and `was` where each was before.
     `change` are the bindings that the change concerns, None if everything is of the change. `unselected` are workloads
-    of the change that no policy selects.
+    of the change that no policy selects. `abandoned` are bindings that are evicted and not scheduled again, each with
+    the reason, and `idle` are those that neither wait nor are on any cluster.
     """
 
     index: PlacementIndex
@@ -54,6 +55,8 @@ class Fleet(msgspec.Struct):
     change: frozenset[WorkloadKey] | None = None
     unselected: list[str] = []
     n_not_judged: int = 0
+    abandoned: list[tuple[Workload, str]] = []
+    idle: list[tuple[Workload, str]] = []
 
 
 @files.gc_paused()
@@ -67,7 +70,7 @@ def fleet_of(
     now: datetime | None = None,
     events: ClusterEvents = NO_EVENTS,
     progress: Callable[[str], None] = lambda _: None,
-) -> Fleet:
+) -> LoadedFleet:
     """
     An index of the clusters with their bindings, and all bindings that a scheduler would schedule now.
 
@@ -79,7 +82,7 @@ def fleet_of(
         raise InputError(inputs.misread)
     if any(one.spec.components for one in inputs.bindings):  # only with the gate does Karmada write them
         semantics = msgspec.structs.replace(semantics, multiple_pod_templates_scheduling=True)
-    supposed = cluster_failures.suppose(events, inputs.clusters)
+    supposed = cluster_failures.suppose(events, inputs.clusters, inputs.taint_policies)
     detected = DetectedBindings(inputs, pods, supposed, lua_customizations.answers_of(inputs, semantics))
     index = PlacementIndex(for_fleets(semantics), seed, lost_targets_count=True)
     for namespace in inputs.namespaces:
@@ -88,12 +91,13 @@ def fleet_of(
         index.add_target(targets.target_of_cluster(cluster))
     context = bindings.BindingContext(semantics, keys, assumes_no_labels=False)
     pending, not_scheduled, n_unknown = [], [], 0
+    abandoned, idle = [], []
     for n_added, (key, binding) in enumerate(detected.bindings.items()):
         if n_added % BINDINGS_PER_PROGRESS_REPORT == 0:
             progress(f"adding bindings to the index: {n_added} of {len(detected.bindings)}")
-        template = detected.template_of(binding)
+        template = detected.claimed.template_of(binding)
         workload = bindings.workload_of(binding, template.as_written() if template else None, context)
-        workload = detected.refused_for_groups(key, workload)
+        workload = detected.claimed.refused_for_labels(key, workload)
         n_unknown += UNKNOWN_LABELS in workload.labels and bool(binding.spec.clusters)
         may_fail_back = binding_triggers.hold_down_is_over(binding, semantics.fail_back_after, now)
         if detected.is_pending(key) or (may_fail_back and detected.is_ours(key)):
@@ -101,26 +105,50 @@ def fleet_of(
             fresh = workload.binding.fresh or key in detected.rebalanced
             changed = msgspec.structs.replace(workload.binding, fresh=fresh, may_fail_back=may_fail_back)
             pending.append(msgspec.structs.replace(workload, binding=changed))
+        elif not binding.spec.clusters:
+            idle.append((workload, detected.why_ignored(key)))
         if not detected.is_ours(key):
             not_scheduled.append(workload.key)
+        if detected.is_abandoned(key):
+            abandoned.append((workload, detected.why_ignored(key)))
         place_bindings.put_on(index, workload, bindings.shares_of(binding), bindings.draining_from(binding))
     unknown = [fault for workload in pending for fault in _unknown_topologies(workload, index)]
     if unknown:
         raise InputError(unknown)
     in_queue = sorted(pending, key=queue_order)
-    notes = [*inputs.hints, *inputs.state_notes(), *detected.notes(), *_unknown_labels(n_unknown, in_queue, index)]
-    return Fleet(
+    unread = _assume_what_is_only_planned(detected.bindings.values(), index)
+    notes = [*inputs.hints, *inputs.state_notes(), *detected.notes(), *unread]
+    notes += _unknown_labels(n_unknown, in_queue, index)
+    return LoadedFleet(
         index,
         in_queue,
         notes,
         frozenset(not_scheduled),
         bindings={workload_key(key): binding for key, binding in detected.bindings.items()},
-        policies={workload_key(key): policy for key, policy in detected.policies.items()},
+        policies={workload_key(key): policy for key, policy in detected.claimed.policies.items()},
         was={workload_key(key): shares for key, shares in detected.was.items()},
         change=None if events else detected.of_change(),
-        unselected=detected.unselected,
-        n_not_judged=len(inputs.set_aside) + len(detected.not_judged),
+        unselected=detected.claimed.unselected,
+        n_not_judged=len(inputs.set_aside) + detected.n_not_judged + len(unread),
+        abandoned=abandoned,
+        idle=idle,
     )
+
+
+def _assume_what_is_only_planned(written: Iterable[ResourceBinding], index: PlacementIndex) -> list[str]:
+    """Subtract from clusters what they do not report yet of the bindings of a plan; what is malformed in them."""
+    found = []
+    for binding in written:
+        meta = binding.metadata
+        try:
+            reported = bindings.reported_shares(binding)
+        except InputError as error:
+            found.append(f"{binding.kind} {meta.namespace}/{meta.name}: {error}".replace(" /", " "))
+            continue
+        record = index.records.get(workload_key((meta.namespace, meta.name)))
+        if reported is not None and record is not None:
+            place_bindings.assume(record.workload, record.shares, reported, index)
+    return found
 
 
 def _unknown_labels(n_unknown: int, pending: Iterable[Workload], index: PlacementIndex) -> Iterator[str]:

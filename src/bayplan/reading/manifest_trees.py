@@ -46,7 +46,7 @@ def no_manifests(found: Sequence[str]) -> Mapping[str, str]:
 
 
 def is_no_manifest(items: Sequence[Document | Fault]) -> str:
-    """What the content of a file is, if none of it is meant as an object of the API; else empty."""
+    """What the content of a file is, if none of it is meant as an object of the API, or it has none; else empty."""
     documents = [item for item in items if isinstance(item, Document)]
     if len(documents) < len(items) and not all(_is_no_object(item) for item in items):
         return ""
@@ -56,7 +56,7 @@ def is_no_manifest(items: Sequence[Document | Fault]) -> str:
 
 
 def _is_no_object(item: Document | Fault) -> bool:
-    return isinstance(item, Fault) and item.message == _NO_OBJECT
+    return isinstance(item, Fault) and item.message in (_NO_OBJECT, files.EMPTY)
 
 
 def _patches_of(kustomization: str) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _patches_of(kustomization: str) -> Iterator[str]:
         return
     folder = pathlib.Path(kustomization).parent
     for item in files.documents_of(source):
-        root: dict[str, Any] = {} if isinstance(item, Fault) else item.plain()
+        root: dict[str, Any] = {} if isinstance(item, Fault) else item.plain_if_decodable() or {}
         for name in _PATCH_FIELDS:
             listed = root.get(name)
             for one in listed if isinstance(listed, list) else ():

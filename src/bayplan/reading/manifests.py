@@ -15,7 +15,8 @@ from bayplan.errors import Fault
 from bayplan.explaining.patches import ManifestSource, ManifestToRevise
 from bayplan.model.workloads import WorkloadKey
 from bayplan.reading import files
-from bayplan.reading.documents import Document, JsonObject
+from bayplan.reading.documents import Document, JsonObject, Source
+from bayplan.reading.files import Disk, Recursion
 from bayplan.validating import structure_faults
 from bayplan.wire import kinds
 from bayplan.wire.kinds import ApiKind
@@ -28,19 +29,27 @@ def in_files(
     paths: Iterable[str],
     wanted: Collection[tuple[str, str]],
     *,
-    recursive: bool = False,
+    recursive: Recursion = False,
     namespace: str = "default",
     stdin: BinaryIO,
+    written: Iterable[Source] = (),
+    disk: Disk = files.DISK,
 ) -> Lookup:
-    """Finds the `wanted` pods and nodes, by namespace and name, and all controllers, in files; the first one counts."""
+    """
+    Finds the `wanted` pods and nodes, by namespace and name, and all controllers, in files; the first one counts.
+
+    `written` are further sources, from memory.
+    """
     found: dict[ObjectKey, JsonObject] = {}
-    for path in files.find_files(paths, recursive=recursive).files:
-        source = files.open_source(path, stdin)
+    opened = (disk.open(path, stdin) for path in disk.find(paths, recursive=recursive).files)
+    for source in (*opened, *written):
         for item in () if isinstance(source, Fault) else files.documents_of(source):
             if isinstance(item, Document) and (row := _wanted(item, wanted, namespace)) is not None:
                 place = "" if row.cluster_wide else item.namespace or namespace
                 with contextlib.suppress(*structure_faults.UNDECODABLE):  # one that was set aside
-                    found.setdefault(ObjectKey(row.kind, place, item.name), item.plain())
+                    # The items of a list that a server returned do not say what they are.
+                    manifest = {"apiVersion": row.api_version, "kind": row.kind, **item.plain()}
+                    found.setdefault(ObjectKey(row.kind, place, item.name), manifest)
     return lambda row, place, name: found.get(ObjectKey(row.kind, place, name))
 
 

@@ -24,7 +24,7 @@ from bayplan.model.semantics import PRESETS, Semantics, for_fleets, preset_of
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_bindings
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
-from bayplan.reading import cluster, scheduler_config
+from bayplan.reading import cluster, cluster_storage, scheduler_config
 from bayplan.rules.profiles import SchedulerProfile
 from bayplan.validating import admission, structure_faults
 from bayplan.validating.fields import Cause
@@ -128,8 +128,8 @@ def pod_situation_of(question: PodQuestion) -> PodSituation:
             other = _workload_of(pod, spread_context)
             if pod.spec.node_name:
                 index.add(other, pod.spec.node_name)
-            else:
-                nominated.append((other, other.nominated_target))
+            else:  # spread constraints count it although it may be deleted, as in kube-scheduler
+                nominated.append((msgspec.structs.replace(other, terminating=False), other.nominated_target))
     with _faults_at("pod"):
         workload = _workload_of(question.pod, spread_context)
     fault = workload.needs.node_affinity.fault
@@ -166,7 +166,7 @@ def _objects(objects: list[dict[str, Any]], index: PlacementIndex) -> pods.Sprea
     # The question has lists of its own for nodes, pods and namespaces.
     rows = [row for row in kinds.having(Trait.DECIDES) if row.held_in not in PodQuestion.__struct_fields__]
     state = _decoded_objects(objects, rows)
-    cluster.add_storage(state, index)
+    cluster_storage.add_storage(state, index)
     return cluster.spread_context_of(state)
 
 

@@ -73,7 +73,7 @@ def _enabled_everywhere(multi_point: Mapping[str, Any], version: KubernetesVersi
 
     Mirrors mergePluginSet of apis/config/v1/default_plugins.go: a default plugin that is listed again keeps its place.
     """
-    disabled = {entry["name"] for entry in multi_point.get("disabled") or ()}
+    disabled = {entry.get("name") for entry in multi_point.get("disabled") or ()}
     listed = _weights(multi_point.get("enabled"))
     kept = () if ALL_PLUGINS in disabled else (name for name in default_plugins(version) if name not in disabled)
     return {name: listed.get(name, DEFAULT_WEIGHTS[name]) for name in kept} | listed
@@ -94,7 +94,7 @@ def _enabled_at(
     again, then the other ones of `multiPoint`, then what only the point lists.
     """
     written = plugins.get(point) or {}
-    listed, disabled = _weights(written.get("enabled")), {one["name"] for one in written.get("disabled") or ()}
+    listed, disabled = _weights(written.get("enabled")), {one.get("name") for one in written.get("disabled") or ()}
     if ALL_PLUGINS in disabled:
         return tuple(listed)
     extending = [name for name in everywhere if point in points_of(name, version) and name not in disabled]

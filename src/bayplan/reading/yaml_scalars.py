@@ -60,6 +60,14 @@ def plain(text: str) -> Scalar:
     return value if -(2**63) <= value < 2**64 else _float(str(value), otherwise=text)
 
 
+def is_text(scalar: str) -> bool:
+    """Whether the scalar means itself without quotes."""
+    try:
+        return isinstance(plain(scalar), str)
+    except ValueError:
+        return False
+
+
 def tagged(tag: str, text: str) -> Scalar:
     """The value of a scalar with an explicit tag; raises ValueError if the text does not fit the tag."""
     name = tag.removeprefix(_TAG)

@@ -1,3 +1,3 @@
 """
-The rules. `profiles.py` is the table of them: which apply, in which order, with which weight.
+The rules. `profiles.py` is the table of those for pods, `fleet_profile.py` for bindings: which apply, in which order.
 """

@@ -44,8 +44,10 @@ class CapacityConstraint:
     `column` is set if all workloads of the target's domain take of it, not only those on the target.
     `compares_domains`: what remains depends on the workloads of other domains too, so their evictions change it.
     `needs_dry_run`: sums do not show whether an eviction frees enough.
+    `forgets`: an eviction frees more than the rule itself says, because kube-scheduler forgets who else takes of it.
     """
 
+    forgets: ClassVar[bool] = False
     adds: ClassVar[bool] = False
     needs_dry_run: ClassVar[bool] = False
     compares_domains: ClassVar[bool] = False

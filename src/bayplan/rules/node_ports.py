@@ -92,6 +92,8 @@ class PortConstraint(CapacityConstraint):
     So pods that cannot be evicted do not count if pods that can be evicted hold the same ports.
     """
 
+    forgets = True
+
     def __init__(self, requested: Ports, codes: Codes, preemptor: Preemptor) -> None:
         index, pod_table = preemptor.index, preemptor.index.pod_table
         super().__init__(1, np.zeros(index.slots.capacity, np.int64))

@@ -1,9 +1,8 @@
 """
-The tables of rules: for pods on nodes and for workloads on clusters.
+The table of rules for pods on nodes, in kube-scheduler's order and configurable like its profiles.
 
-The first has kube-scheduler's order, configurable like its profiles. It mirrors
-pkg/scheduler/apis/config/v1/default_plugins.go, without the plugins that act on a cluster; a rule that kube-scheduler
-lacks stands behind those. Karmada calls its plugins in random order; the order of the second table is ours.
+It mirrors pkg/scheduler/apis/config/v1/default_plugins.go, without the plugins that act on a cluster; a rule that
+kube-scheduler lacks stands before those.
 """
 
 from __future__ import annotations
@@ -13,13 +12,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from bayplan.model.kubernetes_versions import DEFAULT_VERSION, V1_37, KubernetesVersion
-from bayplan.rules.api_enablement import ApiEnablementRule
 from bayplan.rules.arguments import Arguments
 from bayplan.rules.balanced_allocation import BalancedAllocation
-from bayplan.rules.cluster_affinity import ClusterAffinityRule
-from bayplan.rules.cluster_eviction import ClusterEviction
-from bayplan.rules.cluster_leaving import ClusterLeaving
-from bayplan.rules.cluster_taints import ClusterTaints
 from bayplan.rules.image_locality import ImageLocality
 from bayplan.rules.inter_pod_affinity import InterPodAffinity
 from bayplan.rules.node_affinity import NodeAffinityRule
@@ -29,15 +23,12 @@ from bayplan.rules.node_unschedulable import NodeUnschedulable
 from bayplan.rules.placeable import Placeable
 from bayplan.rules.resources_fit import ResourcesFit
 from bayplan.rules.rule import AnyRule
-from bayplan.rules.spread_property import SpreadProperty
 from bayplan.rules.taint_toleration import TaintToleration
 from bayplan.rules.topology_spread import TopologySpread
 from bayplan.rules.volume_binding import VolumeBinding
 from bayplan.rules.volume_limits import VolumeLimits
 from bayplan.rules.volume_restrictions import VolumeRestrictions
 from bayplan.rules.volume_zone import VolumeZone
-from bayplan.rules.workload_groups import WorkloadGroupAffinity, WorkloadGroupAntiAffinity
-from bayplan.rules.workload_terms import WorkloadTermAffinity, WorkloadTermAntiAffinity
 
 # In the order in which they are evaluated; the first that rejects a target gives the reason.
 POD_PLUGINS: tuple[type[AnyRule], ...] = (
@@ -55,19 +46,6 @@ POD_PLUGINS: tuple[type[AnyRule], ...] = (
     InterPodAffinity,
     BalancedAllocation,
     ImageLocality,
-)
-FLEET_RULES: tuple[type[AnyRule], ...] = (
-    Placeable,
-    ClusterLeaving,
-    ClusterAffinityRule,
-    ApiEnablementRule,
-    ClusterTaints,
-    SpreadProperty,
-    ClusterEviction,
-    WorkloadGroupAffinity,
-    WorkloadTermAffinity,
-    WorkloadGroupAntiAffinity,
-    WorkloadTermAntiAffinity,
 )
 DEFAULT_WEIGHTS = {plugin.name: plugin.default_weight for plugin in POD_PLUGINS}
 
@@ -118,8 +96,3 @@ def pod_rules(profile: SchedulerProfile | None = None) -> tuple[AnyRule, ...]:
         rule.pre_filter_order = profile.pre_filter.index(name) if rule.pre_filters else 0
         rules.append(rule)
     return tuple(rules)
-
-
-def fleet_rules() -> tuple[AnyRule, ...]:
-    """The rules for bindings."""
-    return tuple(rule() for rule in FLEET_RULES)

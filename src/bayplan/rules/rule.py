@@ -167,6 +167,14 @@ class Rule(ABC, Generic[Part, State]):
     def prepare(self, part: Part, index: PlacementIndex) -> State:
         """The state: the part with everything looked up that does not differ between targets."""
 
+    def prepare_scores(self, state: State, index: PlacementIndex) -> None:
+        """
+        Look up what `score` reads and nothing else does, unless that was done before.
+
+        Called before any target is scored, not for workloads that no target is left for (kube-scheduler: PreScore).
+        """
+        del state, index
+
     def release(self, state: State, index: PlacementIndex) -> None:
         """Release the terms that `prepare` holds."""
         del state, index
@@ -195,10 +203,15 @@ class Rule(ABC, Generic[Part, State]):
         del state
         return False
 
-    def domain_effects(self, state: State, index: PlacementIndex) -> list[DomainEffects] | None:
-        """What `reject` and `score` say, by domain and only where they say something; None if that is a lot."""
-        del state, index
+    def domain_effects(self, state: State) -> list[DomainEffects] | None:
+        """What `reject` says, by domain and only where it says something; None if that is a lot."""
+        del state
         return None
+
+    def domain_scores(self, state: State, index: PlacementIndex) -> dict[ValueColumn, dict[int, int]] | None:
+        """What `score` says, by column and domain, where it is not 0; None if that is a lot."""
+        del state, index
+        return {}
 
     def domain_column(self, state: State, index: PlacementIndex) -> ValueColumn | None:
         """The column whose domains have one code and one score each; None if targets of a domain may differ."""

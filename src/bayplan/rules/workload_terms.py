@@ -23,10 +23,13 @@ from bayplan.rules.inter_pod_affinity import (
     InterPodAffinity,
     InterPodAffinityPart,
     InterPodAffinityState,
+    RequiredAffinity,
+    elsewhere,
     first_by_term,
     in_detail,
     meets_affinity,
     rejected_by_existing,
+    show_term,
 )
 from bayplan.rules.rule import MAX_SCORE, Failure, Rule
 
@@ -40,7 +43,7 @@ OWNER = Reason(
 LABELS_UNKNOWN = Reason("labels-unknown", "labels of <workload> are not known", StatusCode.UNSCHEDULABLE)
 
 
-class _WorkloadTerms(InterPodAffinity):
+class WorkloadTermRule(InterPodAffinity):
     """What affinity and anti-affinity share; each of the two rules sees only its own terms."""
 
     reasons_by_code = (NO_PEER, PEER, OWNER)
@@ -54,30 +57,35 @@ class _WorkloadTerms(InterPodAffinity):
     def evidence(
         self, state: InterPodAffinityState, workload: Workload, slot: int, index: PlacementIndex
     ) -> list[Failure]:
-        del workload
         state = in_detail(state, index)
         at, peer_index = np.array([slot]), index.peer_index
         found = []
         for required, first in zip(state.required_affinity, first_by_term(state), strict=True):
             if not meets_affinity(required, at, first=first)[0]:
+                term, domain = required.use.source, _domain(required.reach, slot)
+                detail = _what_is_missing(required, domain, workload)
                 peers = peer_index.all_peers(required.term)
-                found.append(Failure(self.id, NO_PEER.text, term=required.use.source.path, peers=peers))
-        for term in state.required_anti_affinity:
-            if term.reach.exceeds(term.use.limit, at)[0]:
-                peers = peer_index.peers(term.use.term, term.reach.slots_sharing_domains(slot).tolist())
-                domain = _domain(term.reach, slot)
-                found.append(Failure(self.id, PEER.text, term=term.use.source.path, domain=domain, peers=peers))
+                found.append(Failure(self.id, NO_PEER.text, detail=detail, term=term.path, peers=peers))
+        for counted in state.required_anti_affinity:
+            if counted.reach.exceeds(counted.use.limit, at)[0]:
+                term, domain = counted.use.source, _domain(counted.reach, slot)
+                peers = peer_index.peers(counted.use.term, counted.reach.slots_sharing_domains(slot).tolist())
+                detail = f"{_count(peers)} in {domain} match{'es' if len(peers) == 1 else ''} {show_term(term)}"
+                found.append(Failure(self.id, PEER.text, detail=detail, term=term.path, domain=domain, peers=peers))
         of_existing = []
         for existing in state.existing_anti_affinity:
             if rejected_by_existing(existing, at)[0]:
                 rule, reach = existing.rule, existing.rule.reach
-                peers = peer_index.owners(rule, reach.slots_sharing_domains(slot).tolist())
-                domain = _domain(reach, slot)
-                of_existing.append(Failure(self.id, OWNER.text, term=rule.source.path, domain=domain, peers=peers))
+                owners = peer_index.owners(rule, reach.slots_sharing_domains(slot).tolist())
+                term, domain = rule.source, _domain(reach, slot)
+                have = "has" if len(owners) == 1 else "have"
+                detail = f"{_count(owners)} in {domain} {have} anti-affinity to {show_term(term)}"
+                failure = Failure(self.id, OWNER.text, detail=detail, term=term.path, domain=domain, peers=owners)
+                of_existing.append(failure)
         return found + sorted(of_existing, key=lambda failure: (failure.domain, failure.peers))
 
 
-class WorkloadTermAffinity(_WorkloadTerms):
+class WorkloadTermAffinity(WorkloadTermRule):
     name = "WorkloadAffinity"
     id = "workload-terms"
     documented = (
@@ -118,7 +126,7 @@ class WorkloadTermAffinity(_WorkloadTerms):
         return MAX_SCORE * met // total
 
 
-class WorkloadTermAntiAffinity(_WorkloadTerms):
+class WorkloadTermAntiAffinity(WorkloadTermRule):
     name = "WorkloadAntiAffinity"
     id = "workload-anti-terms"
     documented = (
@@ -179,7 +187,32 @@ def _with(workload: Workload, affinity: AffinityTerms) -> Workload:
     return msgspec.structs.replace(workload, needs=needs)
 
 
+def _what_is_missing(required: RequiredAffinity, domain: str, workload: Workload) -> str:
+    """What a term of affinity looked for, and where that is; if nothing is placed yet, what the workload lacks."""
+    term = required.use.source
+    if not domain:
+        return f"the cluster has no {' or '.join(_shown(key) for key in required.reach.keys)}"
+    if term.selector is None:  # of an own label, which the workload does not have
+        return "the term matches nothing: it has no selector, or selects by a label that the workload lacks"
+    if required.reach.anywhere:
+        return f"no workload in {domain} matches {show_term(term)}; they are in {elsewhere(required.reach)}"
+    lacking = [one for one in term.selector.requirements if not one.matches(workload.labels)]
+    own = ""
+    if lacking:
+        all_of_it = len(lacking) == len(term.selector.requirements)
+        own = f", and its own labels lack {'it' if all_of_it else ','.join(map(str, lacking))}"
+    return f"no placed workload matches {show_term(term)}{own}"
+
+
+def _count(peers: tuple[str, ...]) -> str:
+    return peers[0] if len(peers) == 1 else f"{len(peers)} workloads"
+
+
+def _shown(key: str) -> str:
+    return "cluster" if key == TARGET else key.removeprefix(chr(0))
+
+
 def _domain(reach: Reach, slot: int) -> str:
     """The cluster's domains as `key=value`."""
     pairs = [(column.key, column.values[domain]) for column in reach.columns for domain in column.domains(slot)]
-    return ", ".join(f"{'cluster' if key == TARGET else key.removeprefix(chr(0))}={value}" for key, value in pairs)
+    return ", ".join(f"{_shown(key)}={value}" for key, value in pairs)

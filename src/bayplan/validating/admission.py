@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from bayplan.model.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from bayplan.validating import (
     autoscalers,
     bindings,
@@ -28,6 +29,13 @@ from bayplan.wire.kinds import ApiKind, Trait
 _EMPTY_TOPOLOGY_KEY = ('Invalid value: "":', "Required value: can not be empty")
 _TERM_KEY = re.compile(r"\.pod(Anti)?Affinity\..*\.topologyKey$")
 
+
+def _validate_pod_group(pod_group: Field) -> list[Cause]:
+    from bayplan.validating import groups  # few clusters have them
+
+    return groups.validate_pod_group(pod_group)
+
+
 # The rules of each kind, beside those on pod templates and placements.
 _RULES: dict[str, Callable[[Field], list[Cause]]] = {
     "Pod": pods.validate_pod,
@@ -40,6 +48,7 @@ _RULES: dict[str, Callable[[Field], list[Cause]]] = {
     "ReplicationController": controllers.validate_replication_controller,
     "HorizontalPodAutoscaler": autoscalers.validate_autoscaler,
     "PodDisruptionBudget": disruption_budgets.validate_disruption_budget,
+    "PodGroup": _validate_pod_group,
     "PropagationPolicy": policies.validate_propagation_policy,
     "ClusterPropagationPolicy": policies.validate_cluster_propagation_policy,
     "ResourceBinding": bindings.validate_resource_binding,
@@ -47,9 +56,9 @@ _RULES: dict[str, Callable[[Field], list[Cause]]] = {
 }
 
 
-def validate(obj: dict[str, object]) -> list[Cause]:
+def validate(obj: dict[str, object], version: KubernetesVersion = DEFAULT_VERSION) -> list[Cause]:
     """The causes for rejecting the decoded object, apart from how its pods run: none if it is admitted."""
-    row, field = _row_of(obj), Field("", obj)
+    row, field = _row_of(obj), Field("", obj, version)
     found = _RULES[row.kind](field) if row is not None and row.kind in _RULES else []
     if row is not None and Trait.HAS_PLACEMENT in row.traits:
         return found
@@ -70,14 +79,14 @@ def without_empty_keys(causes: Iterable[Cause]) -> list[Cause]:
     ]
 
 
-def validate_all(obj: dict[str, object]) -> list[Cause]:
+def validate_all(obj: dict[str, object], version: KubernetesVersion = DEFAULT_VERSION) -> list[Cause]:
     """All causes for rejecting the decoded object, including how its pods run: none if it is admitted."""
     from bayplan.validating.pod_runtime import pod_specs  # ten modules that placing pods does not need
 
-    found, pod = validate(obj), pod_or_template(obj)
+    found, pod = validate(obj, version), pod_or_template(obj, version)
     if pod is None or any(cause.reason == fields.TYPE_INVALID for cause in found):
         return found  # an object that cannot be decoded is not validated any further
-    field = Field("", obj)
+    field = Field("", obj, version)
     # With an invalid selector, upstream does not get to the template of these kinds.
     skips_template = bool(selectors.validate_selector(field["spec"]["selector"]))
     match obj.get("kind"):
@@ -97,12 +106,12 @@ def validate_schema(obj: dict[str, object]) -> list[Cause]:
     return policies.validate_schema(Field("", obj)) if row is not None and row.held_in == "policies" else []
 
 
-def pod_or_template(obj: dict[str, object]) -> Field | None:
+def pod_or_template(obj: dict[str, object], version: KubernetesVersion = DEFAULT_VERSION) -> Field | None:
     """The pod, or the pod template of the object; None if the object creates no pods."""
     row = _row_of(obj)
     if row is None or row.pod_path is None:
         return None
-    field = Field("", obj)
+    field = Field("", obj, version)
     for name in row.pod_path:
         field = field[name]
     return field

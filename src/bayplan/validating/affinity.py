@@ -105,20 +105,22 @@ def validate_weight(weighted: Field) -> list[Cause]:
     return [] if 1 <= weight.number() <= 100 else [weight.invalid_number(WEIGHT_RANGE)]
 
 
-def pod_terms(affinity: Field) -> Iterator[PodTermFields]:
-    """All pod affinity terms below the field, in the order in which an API server validates them."""
-    for kind in (POD_AFFINITY, POD_ANTI_AFFINITY):
+def pod_terms(affinity: Field, sides: tuple[str, str] = (POD_AFFINITY, POD_ANTI_AFFINITY)) -> Iterator[PodTermFields]:
+    """All terms below the field, in the order in which an API server validates those of pod affinity."""
+    for side in sides:
         for when in (REQUIRED_DURING_EXECUTION, REQUIRED):
-            for item in affinity[kind][when].items():
-                yield PodTermFields(item, kind == POD_ANTI_AFFINITY)
-        for item in affinity[kind][PREFERRED].items():
-            yield PodTermFields(item["podAffinityTerm"], kind == POD_ANTI_AFFINITY, item)
+            for item in affinity[side][when].items():
+                yield PodTermFields(item, side == sides[1])
+        for item in affinity[side][PREFERRED].items():
+            yield PodTermFields(item["podAffinityTerm"], side == sides[1], item)
 
 
-def validate_pod_affinity(affinity: Field, scope: PodAffinityScope) -> list[Cause]:
-    """The causes for rejecting the `podAffinity` and `podAntiAffinity` below this field."""
+def validate_pod_affinity(
+    affinity: Field, scope: PodAffinityScope, sides: tuple[str, str] = (POD_AFFINITY, POD_ANTI_AFFINITY)
+) -> list[Cause]:
+    """The causes for rejecting the `podAffinity` and `podAntiAffinity` below this field, or two other sides."""
     found: list[Cause] = []
-    for listed in pod_terms(affinity):
+    for listed in pod_terms(affinity, sides):
         term, key = listed.field, listed.field["topologyKey"]
         if listed.weighted is not None:
             found += validate_weight(listed.weighted)
@@ -174,13 +176,13 @@ def read_annotation(text: str) -> AnnotatedAffinity:
     from bayplan.validating import yaml_text
 
     try:
-        return msgspec.convert(_without_nulls(yaml_text.parse(text)), AnnotatedAffinity)
+        return msgspec.convert(without_nulls(yaml_text.parse(text)), AnnotatedAffinity)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
 
 
-def _without_nulls(value: object) -> object:
+def without_nulls(value: object) -> object:
     """The value without null fields, which mean the same and which the wire Structs do not accept."""
     if isinstance(value, dict):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -2,7 +2,8 @@
 HorizontalPodAutoscalers: what they scale, between which numbers, by which metrics and how fast.
 
 Mirrors pkg/apis/autoscaling/validation/validation.go. Feature gates have their defaults, so no autoscaler scales to
-zero. An autoscaler of the earlier version autoscaling/v1 has one metric, which an API server converts first.
+zero before 1.37. An autoscaler of the earlier version autoscaling/v1 has one metric, which an API server converts
+first.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.validating import go_text, names, resources, type_checks
 from bayplan.validating.fields import NEGATIVE, Cause, Field
 from bayplan.wire.controllers import HorizontalPodAutoscalerSpec
 from bayplan.wire.meta import Int32, WireObject
 
-NO_MAXIMUM, TOO_SMALL = "must be set and greater than 0", "must be greater than or equal to 1"
+NO_MAXIMUM, TOO_SMALL = "must be set and greater than 0", "must be greater than or equal to {}"
 BELOW_MINIMUM = "must be greater than or equal to `minReplicas`"
 NO_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
 NO_GROUP = "apiVersion must specify API group"
@@ -101,12 +103,13 @@ def validate_autoscaler(autoscaler: Field) -> list[Cause]:
         return undecodable
     least, most, target = spec["minReplicas"], spec["maxReplicas"], spec["scaleTargetRef"]
     found = names.validate_metadata(autoscaler["metadata"], names.dns_subdomain)
-    if least.present and least.number() < 1:
-        found.append(least.invalid_number(TOO_SMALL))
+    lowest, no_maximum = (0, "") if spec.version >= V1_37 else (1, NO_MAXIMUM)
+    if least.present and least.number() < lowest:
+        found.append(least.invalid_number(TOO_SMALL.format(lowest)))
     if not most.number():
-        found.append(most.required(NO_MAXIMUM))
+        found.append(most.required(no_maximum))
     elif most.number() < 0:
-        found.append(most.invalid_number(TOO_SMALL))
+        found.append(most.invalid_number(TOO_SMALL.format(1)))
     minimum = least.number() if least.present else 1
     if most.number() < minimum:
         found.append(most.invalid_number(BELOW_MINIMUM))

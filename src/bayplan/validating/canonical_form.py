@@ -54,8 +54,9 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 def canonical(value: Any, type_name: str, types: FieldTypes) -> Any:
     """The value of this type in a form in which equal meaning is equality; None if it means nothing at all."""
     if type_name.startswith("["):
-        items = value if isinstance(value, list) else []
-        return [canonical(item, type_name[1:-1], types) for item in items] or None
+        items, item_type = value if isinstance(value, list) else [], type_name[1:-1]
+        empty: _Object | None = {} if item_type in types else None  # what null stands for
+        return [canonical(empty if item is None else item, item_type, types) for item in items] or None
     if type_name.startswith("{"):
         pairs = value.items() if isinstance(value, dict) else ()
         return {key: canonical(item, type_name[1:-1], types) for key, item in pairs if item is not None} or None

@@ -164,7 +164,7 @@ def _validate_types(spec: Field, known: tuple[str, ...], updating: tuple[str, ..
 def _only(spec: Field, known: tuple[str, ...]) -> Field:
     value = spec.value
     own = {name: value[name] for name in value if name in known} if isinstance(value, Mapping) else value
-    return Field(spec.path, own)
+    return Field(spec.path, own, spec.version)
 
 
 def _validate_job_types(spec: Field) -> list[Cause]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from bayplan.model.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from bayplan.validating import go_text
 
 INVALID = "FieldValueInvalid"
@@ -41,22 +42,28 @@ class Cause(msgspec.Struct, frozen=True, order=True):
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A value and the path that leads to it; the path exists even where nothing was written."""
+    """
+    A value and the path that leads to it; the path exists even where nothing was written.
+
+    It is that of an object for an API server of this `version`, for the few rules that differ.
+    """
 
     path: str
     value: object = None
+    version: KubernetesVersion = DEFAULT_VERSION
 
     def __getitem__(self, name: str) -> Field:
         value = self.value.get(name) if isinstance(self.value, Mapping) else None
-        return Field(f"{self.path}.{name}" if self.path else name, value)
+        return Field(f"{self.path}.{name}" if self.path else name, value, self.version)
 
     def entry(self, key: str) -> Field:
         """The value of this key of a map."""
-        return Field(f"{self.path}[{key}]", self.value.get(key) if isinstance(self.value, Mapping) else None)
+        value = self.value.get(key) if isinstance(self.value, Mapping) else None
+        return Field(f"{self.path}[{key}]", value, self.version)
 
     def at(self, name: str, path: str) -> Field:
         """The named field, for the few fields that messages report at another path."""
-        return Field(path, self[name].value)
+        return Field(path, self[name].value, self.version)
 
     @property
     def present(self) -> bool:
@@ -66,7 +73,7 @@ class Field(msgspec.Struct, frozen=True):
     def items(self) -> list[Field]:
         """The items of a list, none if it is empty or absent."""
         values = self.value if isinstance(self.value, list) else []
-        return [Field(f"{self.path}[{position}]", value) for position, value in enumerate(values)]
+        return [Field(f"{self.path}[{position}]", value, self.version) for position, value in enumerate(values)]
 
     def names(self) -> list[str]:
         """The names of the fields, or the keys, that were written here."""

@@ -15,6 +15,8 @@ from bayplan.wire import placements as wire
 
 PLACEMENT_ANNOTATION = "bayplan.io/placement"
 
+# Several hundred clusters by name. Any user who may write a policy can have this text parsed, which blocks all else.
+MAX_LENGTH = 16384
 KARMADA_HAS_FIELD = "Karmada has a field for this: it belongs into the policy's placement"
 _KARMADA_FIELDS = ("clusterTolerations", "spreadConstraints", "replicaScheduling")
 _FIELDS = "the placement fields that Karmada lacks, such as workloadAntiAffinity"
@@ -117,6 +119,8 @@ def _parse(annotations: Field, placement: Written | None = None) -> tuple[Field 
     text = annotations.entry(PLACEMENT_ANNOTATION)
     if not isinstance(text.value, str):
         return None, [type_checks.wrong_type(text, "text")]
+    if len(text.value) > MAX_LENGTH:
+        return None, [text.malformed(f"longer than {MAX_LENGTH} characters")]
     from bayplan.validating import yaml_text
 
     try:

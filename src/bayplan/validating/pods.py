@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bayplan.model.groups import COSCHEDULING_LABEL, GROUP_ANNOTATIONS
 from bayplan.validating import affinity, go_text, names, resources, selectors, type_checks
 from bayplan.validating.affinity import PodAffinityScope
 from bayplan.validating.fields import Cause, Field
@@ -42,11 +43,14 @@ def validate_pod(pod: Field) -> list[Cause]:
         return undecodable
     metadata, spec = pod["metadata"], pod["spec"]
     labels, node_name = metadata["labels"].labels(), spec["nodeName"]
+    has_annotation = not GROUP_ANNOTATIONS.isdisjoint(metadata["annotations"].names())
+    may_be_member = has_annotation or spec["schedulingGroup"].present or COSCHEDULING_LABEL in labels
     return [
         *names.validate_metadata(metadata, names.dns_subdomain),
         *_validate_spec(spec, labels),
         *([node_name.forbidden(GATED)] if node_name.text() and spec["schedulingGates"].items() else []),
         *affinity.validate_annotation(metadata, labels),
+        *(_validate_membership(pod, labels) if may_be_member else []),
     ]
 
 
@@ -54,14 +58,24 @@ def validate_pod_template(template: Field) -> list[Cause]:
     """The causes for rejecting a pod template; its label keys are not merged into its selectors yet."""
     if undecodable := _validate_types(template):
         return undecodable
-    metadata = template["metadata"]
+    metadata, spec = template["metadata"], template["spec"]
+    has_annotation = not GROUP_ANNOTATIONS.isdisjoint(metadata["annotations"].names())
+    has_label = COSCHEDULING_LABEL in metadata["labels"].labels()
+    may_be_member = has_annotation or spec["schedulingGroup"].present or has_label
     return [
         # Upstream's two paths lack "metadata".
         *names.validate_labels(Field(template["labels"].path, metadata["labels"].value)),
         *names.validate_annotations(Field(template["annotations"].path, metadata["annotations"].value)),
-        *_validate_spec(template["spec"], None),
+        *_validate_spec(spec, None),
         *affinity.validate_annotation(metadata, None),
+        *(_validate_membership(template, None) if may_be_member else []),
     ]
+
+
+def _validate_membership(pod: Field, labels: dict[str, str] | None) -> list[Cause]:
+    from bayplan.validating import groups  # few pods are in one
+
+    return groups.validate_membership(pod, labels)
 
 
 def _validate_types(pod: Field) -> list[Cause]:
@@ -159,13 +173,13 @@ def _duplicate_host_ports(containers: list[Field]) -> list[Cause]:
 def _with_host_ports(container: Field) -> Field:
     """The container with a host port for every port: in the host's network it defaults to the container port."""
     if not isinstance(container.value, Mapping):
-        return Field(container.path)
+        return Field(container.path, None, container.version)
     ports = [
         {**port.value, "hostPort": port["hostPort"].number() or port["containerPort"].number()}
         for port in container["ports"].items()
         if isinstance(port.value, Mapping)
     ]
-    return Field(container.path, {**container.value, "ports": ports})
+    return Field(container.path, {**container.value, "ports": ports}, container.version)
 
 
 def validate_topology_spread(constraints: Field, pod_labels: dict[str, str] | None) -> list[Cause]:

@@ -2,13 +2,15 @@
 How controllers replace their pods: the strategies of Deployments, StatefulSets and DaemonSets, and their deadlines.
 
 Mirrors pkg/apis/apps/validation/validation.go and the defaults in pkg/apis/apps/v1/defaults.go. `maxUnavailable` of a
-StatefulSet is not validated: a server drops it, because the feature gate MaxUnavailableStatefulSet is off by default.
+StatefulSet is validated from 1.37 on: before, a server drops it, because the feature gate MaxUnavailableStatefulSet is
+off by default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.validating import amounts, go_text
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire.controllers import UpdateStrategy
@@ -23,6 +25,7 @@ NOT_FOR_RECREATE = "may not be specified when strategy `type` is 'Recreate'"
 BOTH_ZERO = "may not be 0 when `maxSurge` is 0"
 BOTH_SET = "may not be set when maxUnavailable is non-zero"
 NO_LIMIT = "cannot be 0 when maxSurge is 0"
+NOT_ZERO = "cannot be 0"
 DEADLINE_TOO_SHORT = "must be greater than minReadySeconds"
 EITHER = "must be '{}' or '{}'"
 NOT_ROLLING = "only allowed for updateStrategy 'RollingUpdate'"
@@ -116,7 +119,14 @@ def _validate_stateful_set_strategy(strategy: Field) -> list[Cause]:
             shown = _rolling_json(rolling, ("partition",))
             return [rolling.invalid(NOT_ROLLING, shown)] if rolling.present else []
         case "" | "RollingUpdate":
-            return rolling["partition"].check_not_negative()
+            found = rolling["partition"].check_not_negative()
+            unavailable = rolling["maxUnavailable"]
+            if strategy.version < V1_37 or not unavailable.present:
+                return found
+            found += amounts.validate_amount(unavailable)
+            if not amounts.value_of(unavailable):
+                found.append(unavailable.invalid(NOT_ZERO, amounts.shown(unavailable)))
+            return found + amounts.validate_share(unavailable)
     detail = EITHER.format(ROLLING_UPDATE, ON_DELETE)
     return [strategy.invalid(detail, _strategy_json(strategy, ("partition",)))]
 
@@ -153,5 +163,7 @@ def _rolling_json(rolling: Field, limits: tuple[str, ...]) -> str:
         return "null"
     parts = [f'"{name[0].upper()}{name[1:]}":{amounts.shown(rolling[name])}' for name in limits]
     if limits == ("partition",):
-        parts.append('"MaxUnavailable":null')
+        unavailable = rolling["maxUnavailable"]
+        is_kept = unavailable.present and rolling.version >= V1_37
+        parts.append(f'"MaxUnavailable":{amounts.shown(unavailable) if is_kept else "null"}')
     return "{" + ",".join(parts) + "}"

@@ -156,7 +156,7 @@ def _job(update: Update) -> Iterator[Cause]:
 def _may_change_template(update: Update) -> bool:
     """As shouldAllowMutablePodTemplate in pkg/registry/batch/job/strategy.go."""
     status = _at(update.written[0], ("status",)) or {}
-    conditions = status.get("conditions") or ()
+    conditions = [one for one in status.get("conditions") or () if one is not None]
     suspended = any((one.get("type"), one.get("status")) == ("Suspended", "True") for one in conditions)
     is_idle = not status.get("startTime") or suspended
     return _at(update.written[0], ("spec", "suspend")) is True and is_idle and not status.get("active")

@@ -20,6 +20,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping import disruption_budgets, pod_size, pods, storage, targets
 from bayplan.mapping.pods import DEFAULT_NAMESPACE, SpreadContext
 from bayplan.model import quantities, timestamps
+from bayplan.model.groups import MEMBER_OF
 from bayplan.model.labels import Selector
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -36,6 +37,10 @@ from bayplan.wire.pods import Pod, PodSpec
 from bayplan.wire.storage import CsiDriver, PersistentVolume
 
 RESOURCE_CLAIMS_UNSUPPORTED = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
+GROUPS_UNSUPPORTED = (
+    "the pod is in group {group} (by {source}), and this scheduler does not place groups as a whole yet: "
+    "start it with --place-group-members to have members placed one by one"
+)
 TOO_MANY_CONSTRAINTS = (
     "the pod has {n} scheduling constraints, more than the {most} that this scheduler accepts (--max-pod-constraints)"
 )
@@ -87,8 +92,8 @@ class ClusterState:
 
     `is_responsible` says by scheduler name whether this scheduler places a pending pod. `assumed` holds the pods that
     it has placed and whose binding the API server has not confirmed yet. A pending pod with more than `max_constraints`
-    is set aside; 0 stands for no limit. `on_binding_pod_removed` is called when a pod
-    is removed or bound while its binding is in progress.
+    is set aside; 0 stands for no limit. A member of a group is not placed, or one by one with `places_group_members`.
+    `on_binding_pod_removed` is called when a pod is removed or bound while its binding is in progress.
     """
 
     def __init__(
@@ -99,6 +104,7 @@ class ClusterState:
         *,
         is_responsible: Callable[[str], bool],
         max_constraints: int = MAX_CONSTRAINTS,
+        places_group_members: bool = False,
         on_binding_pod_removed: Callable[[PendingPod], None] = lambda _pending: None,
     ) -> None:
         self.index = index
@@ -111,6 +117,7 @@ class ClusterState:
         self.nodes_set_aside = NodesSetAside(index)
         self._is_responsible = is_responsible
         self._max_constraints = max_constraints
+        self._places_group_members = places_group_members
         self._on_binding_pod_removed = on_binding_pod_removed
 
     # Pods
@@ -223,9 +230,12 @@ class ClusterState:
             return msgspec.structs.replace(workload, unplaceable=text)
         _check_requests(pod)
         workload = pods.workload_of(pod, self.spread_context.current)
-        if not pod.spec.resource_claims:
-            return workload
-        return msgspec.structs.replace(workload, unplaceable=RESOURCE_CLAIMS_UNSUPPORTED)
+        if pod.spec.resource_claims:
+            return msgspec.structs.replace(workload, unplaceable=RESOURCE_CLAIMS_UNSUPPORTED)
+        if workload.group is not None and not self._places_group_members:
+            text = GROUPS_UNSUPPORTED.format(group=workload.labels[MEMBER_OF], source=workload.group.source.value)
+            return msgspec.structs.replace(workload, unplaceable=text)
+        return workload
 
     def refresh(self, pending: PendingPod) -> None:
         """Read a pending pod again if the spread context has changed since."""

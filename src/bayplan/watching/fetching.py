@@ -30,6 +30,7 @@ NODES = resources.of_kind("Node")
 REQUIRED_RESOURCES = (NODES, PODS)
 _FURTHER_OF_FLEETS = (
     "WorkloadRebalancer",
+    "ClusterTaintPolicy",
     "ResourceInterpreterCustomization",
     "ResourceInterpreterWebhookConfiguration",
 )
@@ -183,13 +184,20 @@ class ClusterFetcher:
                 yield source
         yield from self._templates(named, runner)
         further = list(map(resources.of_kind, _FURTHER_OF_FLEETS)) if clusters else []
+        pod_groups = list(map(resources.resource_of, kinds.held_in("pod_groups")))
         for resource in (*further, *optional_resources()):
             try:
                 yield from self._list(resource, runner)
             except (ForbiddenError, NotFoundError) as error:
+                if resource in pod_groups:
+                    continue  # few clusters have them, and a member of one that is not known waits
                 same = (r.kind for r in kinds.decoded() if (r.group, r.plural) == (resource.group, resource.plural))
                 self.kinds_not_listed.update(same)
                 self.notes.append(f"decided without {resource}: {error}")
+        yield from self._requested(runner)
+
+    def _requested(self, runner: asyncio.Runner) -> Iterator[Source]:
+        """Yield the single objects."""
         for requested in self._objects:
             try:
                 path = requested.resource.path(requested.namespace, requested.name)
@@ -269,3 +277,10 @@ class ClusterFetcher:
         except DECODE_ERRORS as error:
             tried = self._connection.tried("GET", resource.path())
             raise WrongServerError(f"{tried}: the answer cannot be read: {error}") from None
+
+
+class ObjectFetcher(ClusterFetcher):
+    """Fetches the single objects only."""
+
+    def _all(self, runner: asyncio.Runner) -> Iterator[Source]:
+        yield from self._requested(runner)

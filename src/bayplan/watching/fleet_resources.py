@@ -30,14 +30,19 @@ class _ApiGroups(msgspec.Struct):
 
 
 async def is_fleet(connection: Connection) -> bool:
-    """Whether the server is a Karmada control plane: it serves clusters, even if their own server is down."""
+    """
+    Whether the server is a Karmada control plane: it serves bindings, or clusters.
+
+    Clusters have a server of their own, which need not be there yet.
+    """
     path = "/apis"
     try:
         answer = await connection.get(path)
     except ForbiddenError:
         return False
     found = decoding.decoded(msgspec.json.Decoder(_ApiGroups), answer, connection.tried("GET", path))
-    return any(group.name == CLUSTERS.group for group in found.groups)
+    groups = {CLUSTERS.group, *(resource.group for resource in BINDINGS)}
+    return any(group.name in groups for group in found.groups)
 
 
 def fleet_resources(state: FleetState) -> tuple[WatchedResource, ...]:
@@ -65,6 +70,7 @@ def fleet_resources(state: FleetState) -> tuple[WatchedResource, ...]:
             state.put_cluster,
             lambda key, _uid: state.drop_cluster(key.name),
             set_aside=state.set_aside_cluster,
+            may_be_missing=True,  # their server is another one
         ),
         *(
             WatchedResource(

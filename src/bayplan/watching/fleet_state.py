@@ -24,7 +24,7 @@ from bayplan.model.labels import Taint
 from bayplan.model.targets import Target
 from bayplan.model.workloads import LEAVING_SUFFIX, Needs, Workload, WorkloadKey
 from bayplan.placing import place_bindings
-from bayplan.queueing.pending_pod import PendingWorkload
+from bayplan.queueing.binding_evaluator import PendingBinding
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.rules.cluster_affinity import NO_TIER, tier_by_target
 from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
@@ -44,21 +44,6 @@ class Incoming(enum.Enum):
     FAILED = "ScheduleAttemptFailure"
     POLICY_CHANGED = "PolicyChanged"
     CLUSTER_CHANGED = "ClusterChanged"
-
-
-class PendingBinding(PendingWorkload):
-    """
-    One binding that is due. Unless it `must` be scheduled, its first attempt checks whether it has to be.
-
-    `message` is why it is not scheduled, as last reported.
-    """
-
-    __slots__ = ("message", "must")
-
-    def __init__(self, workload: Workload) -> None:
-        super().__init__(workload)
-        self.message = ""
-        self.must = False
 
 
 class FleetState:
@@ -93,6 +78,7 @@ class FleetState:
         self._clusters: dict[str, tuple[int, Target]] = {}  # the generation and the last readable state
         self._own: dict[WorkloadKey, int] = {}  # the generation that this scheduler's last write has made
         self._unreported: set[WorkloadKey] = set()  # of which a write has returned more than was reported
+        self._to_read: dict[WorkloadKey, None] = {}  # whose policy has changed since they were read, in this order
         self._again: set[WorkloadKey] = set()  # due again once the write in progress has ended
 
     # Clusters
@@ -158,16 +144,34 @@ class FleetState:
     def put_policy(self, policy: ApiObject) -> None:
         meta = policy.metadata
         text = (meta.annotations or {}).get(PLACEMENT_ANNOTATION)
-        self._read_again(self.templates.put_policy((meta.namespace, meta.name), text))
+        self._to_read.update(dict.fromkeys(self.templates.put_policy((meta.namespace, meta.name), text)))
 
     def drop_policy(self, namespace: str, name: str) -> None:
-        self._read_again(self.templates.put_policy((namespace, name), None))
+        self._to_read.update(dict.fromkeys(self.templates.put_policy((namespace, name), None)))
 
     def put_template(self, kind: TemplateKind, template: ApiObject) -> None:
         self._read_again(self.templates.put_template(kind, template))
 
     def drop_template(self, kind: TemplateKind, namespace: str, name: str) -> None:
         self._read_again(self.templates.drop_template(kind, namespace, name))
+
+    @property
+    def has_to_read(self) -> bool:
+        """Whether bindings are left to be read again."""
+        return bool(self._to_read)
+
+    def read_again(self, out_of_time: Callable[[], bool]) -> None:
+        """Read bindings whose policy has changed, one at least: a policy may have thousands of them."""
+        while self._to_read:
+            self.bring_up_to_date(next(iter(self._to_read)))
+            if out_of_time():
+                break
+
+    def bring_up_to_date(self, key: WorkloadKey) -> None:
+        """Read a binding, if its policy has changed since it was read."""
+        if key in self._to_read:
+            del self._to_read[key]
+            self._read_again((key,))
 
     def _read_again(self, keys: Iterable[WorkloadKey]) -> None:
         """Apply a change of what bindings are read with: one that is pending, or whose rules differ, is due."""
@@ -209,6 +213,7 @@ class FleetState:
         if before is not None and before.metadata.uid != written.metadata.uid:
             self.drop_binding(key, "")
             before = None
+        self.bring_up_to_date(key)
         if before is not None and key in self._unreported and _is_older(written, before):
             return
         self._unreported.discard(key)
@@ -239,6 +244,7 @@ class FleetState:
             return
         self.templates.note(key, known, None)
         del self.bindings[key], self.workloads[key]
+        self._to_read.pop(key, None)
         self._own.pop(key, None)
         self.assumed.pop(key, None)
         for keys in (self._unreported, self._again):
@@ -257,6 +263,7 @@ class FleetState:
             whole, template = self.templates.with_policy(written), self.templates.template_of(written)
             return mapped(bindings.workload_of, whole, template, self._context)
         except InputError as error:
+            named = written.spec.resource
             return Workload(
                 namespace=written.metadata.namespace,
                 name=written.metadata.name,
@@ -265,7 +272,12 @@ class FleetState:
                 needs=Needs(),
                 scheduler_name=written.spec.scheduler_name,
                 unplaceable=str(error),
-                binding=model.Binding(previous=tuple(bindings.shares_of(written))),
+                binding=model.Binding(
+                    namespace=named.namespace,
+                    name=named.name,
+                    kind=named.kind,
+                    previous=tuple(bindings.shares_of(written)),
+                ),
             )
 
     def _push(self, key: WorkloadKey, why: Incoming, *, must: bool = False) -> None:
@@ -303,6 +315,7 @@ class FleetState:
         """Note what the API server has returned to any write."""
         key = key_of(answer)
         if self._is_current(answer) and not _is_older(answer, self.bindings[key]):
+            self.bring_up_to_date(key)
             self.bindings[key], self.workloads[key] = answer, self._read(answer)
             self._unreported.add(key)
 

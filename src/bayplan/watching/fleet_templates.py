@@ -7,7 +7,7 @@ Knows nothing of the index: the methods that change something return the binding
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -32,11 +32,11 @@ class TemplateKind(NamedTuple):
 
 
 class FleetTemplates:
-    """`kinds` are those that bindings name; `kind_named` is set when one is added."""
+    """`kinds` are those that bindings name, with the number of these; `kinds_changed` is set when one comes or goes."""
 
     def __init__(self) -> None:
-        self.kinds: set[TemplateKind] = set()
-        self.kind_named = asyncio.Event()
+        self.kinds: Counter[TemplateKind] = Counter()
+        self.kinds_changed = asyncio.Event()
         self._policies: dict[PolicyKey, str] = {}  # their annotations
         self._templates: dict[TemplateKey, dict[str, Any]] = {}  # labels and annotation, as an object has them
         self._by_template: defaultdict[TemplateKey, set[WorkloadKey]] = defaultdict(set)
@@ -71,20 +71,32 @@ class FleetTemplates:
 
     def note(self, key: WorkloadKey, before: ResourceBinding | None, after: ResourceBinding | None) -> None:
         """Note the template and the policy of a binding, instead of those before."""
+        was, now = (None if one is None else _template_of(one) for one in (before, after))
         if before is not None:
-            _discard(self._by_template, _template_of(before), key)
             _discard(self._by_policy, binding_detector.claimed_by(before.metadata), key)
-        if after is None:
-            return
-        policy, template = binding_detector.claimed_by(after.metadata), _template_of(after)
-        if policy is not None:
+        if after is not None and (policy := binding_detector.claimed_by(after.metadata)) is not None:
             self._by_policy[policy].add(key)
-        kind = TemplateKind(*template[:2])
-        if kind.kind:
-            self._by_template[template].add(key)
-            if kind not in self.kinds:
-                self.kinds.add(kind)
-                self.kind_named.set()
+        if was == now:
+            return
+        if now is not None and now[1]:
+            self._by_template[now].add(key)
+            self._name(TemplateKind(*now[:2]), 1)
+        if was is not None and was[1]:
+            _discard(self._by_template, was, key)
+            self._name(TemplateKind(*was[:2]), -1)
+
+    def _name(self, kind: TemplateKind, change: int) -> None:
+        """Note that one binding more, or one less, names a kind."""
+        self.kinds[kind] += change
+        if not self.kinds[kind]:
+            del self.kinds[kind]
+        if self.kinds.get(kind, 0) == max(change, 0):
+            self.kinds_changed.set()
+
+    def forget(self, kind: TemplateKind) -> None:
+        """Forget the templates of a kind that no binding names any more."""
+        for key in [key for key in self._templates if key[:2] == kind]:
+            del self._templates[key]
 
     # What bindings are read with
 

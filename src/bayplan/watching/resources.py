@@ -35,7 +35,7 @@ class WatchedResource(msgspec.Struct, frozen=True):
     A resource, the type of its objects, and what to call when an object is added or changed (`put`) or deleted.
 
     `put` raises InputError, and changes nothing, for an object that cannot be read. `set_aside` is then called with
-    what can be told of it; by default its last readable state stays.
+    what can be told of it; by default its last readable state stays. One that `may_be_missing` is waited for.
     """
 
     resource: Resource
@@ -44,6 +44,7 @@ class WatchedResource(msgspec.Struct, frozen=True):
     drop: Callable[[Key, str], None]
     selection: Selection = ALL
     set_aside: Callable[[Any], None] = lambda _stub: None
+    may_be_missing: bool = False
 
 
 def scheduling_resources(state: ClusterState) -> tuple[WatchedResource, ...]:

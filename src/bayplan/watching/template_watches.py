@@ -2,8 +2,8 @@
 Watches the metadata of the kinds that bindings name: the labels that terms of workload affinity select by.
 
 A binding has neither the labels nor the annotations of its template. Each kind is looked up in the discovery of the API
-server and watched from the first binding on that names it. What may not be listed, or is not served, is logged, and
-asked for again every minute: until then the labels of its objects are not known.
+server and watched from the first binding that names it to the last. What may not be listed, or is not served, is logged
+once, and asked for again every minute: until then the labels of its objects are not known.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class TemplateHandler:
 
 
 class TemplateWatches:
-    """One watch for each kind; `run` starts those of kinds that are named later."""
+    """One watch for each kind; `run` starts those of kinds that are named later, and ends those of others."""
 
     def __init__(self, connection: Connection, state: FleetState, on_change: Callable[[], None]) -> None:
         self._connection, self._state, self._on_change = connection, state, on_change
-        self._started: dict[TemplateKind, asyncio.Event] = {}
+        self._started: dict[TemplateKind, asyncio.Task[None]] = {}
 
     async def sync(self, background_tasks: BackgroundTasks) -> None:
         """Start the watches of all kinds that are named by now; return when each has listed its objects or failed."""
@@ -65,19 +65,24 @@ class TemplateWatches:
         await asyncio.gather(*(one.wait() for one in begun))
 
     async def run(self, background_tasks: BackgroundTasks) -> None:
-        """Start the watches of kinds as they are named."""
+        """Start the watches of kinds as they are named, and end those of kinds that no binding names any more."""
+        templates = self._state.templates
         while True:
-            self._state.templates.kind_named.clear()
-            for kind in sorted(self._state.templates.kinds - self._started.keys()):
+            templates.kinds_changed.clear()
+            for kind in sorted(templates.kinds.keys() - self._started.keys()):
                 self._start(kind, background_tasks)
-            await self._state.templates.kind_named.wait()
+            for kind in sorted(self._started.keys() - templates.kinds.keys()):
+                self._started.pop(kind).cancel()
+                templates.forget(kind)
+            await templates.kinds_changed.wait()
 
     def _start(self, kind: TemplateKind, background_tasks: BackgroundTasks) -> asyncio.Event:
-        settled = self._started[kind] = asyncio.Event()
-        background_tasks.start(self._watch(kind, settled, background_tasks))
+        settled = asyncio.Event()
+        self._started[kind] = background_tasks.start(self._watch(kind, settled, background_tasks))
         return settled
 
     async def _watch(self, kind: TemplateKind, settled: asyncio.Event, background_tasks: BackgroundTasks) -> None:
+        told = ""
         while True:
             try:
                 resource = await fetching.served_resource(self._connection, kind.api_version, kind.kind)
@@ -89,7 +94,9 @@ class TemplateWatches:
                 finally:
                     waiting.cancel()
             except KubeError as error:
-                log.warning("labels of %s (%s) are not known: %s", kind.kind, kind.api_version, error)
+                if str(error) != told:
+                    log.warning("labels of %s (%s) are not known: %s", kind.kind, kind.api_version, error)
+                told = str(error)
             settled.set()
             await asyncio.sleep(RETRY_SECONDS)
 

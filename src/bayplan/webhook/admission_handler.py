@@ -133,7 +133,7 @@ class AdmissionHandler:
         if group in KARMADA_GROUPS:
             return _review_placement(request)
         wire_type = pod_guard.wire_type(group, kind)
-        return ALLOWED if wire_type is None else await self._review_pod_template(request, wire_type)
+        return _review_template(request) if wire_type is None else await self._review_pod_template(request, wire_type)
 
     async def _review_pod_template(self, request: AdmissionRequest, wire_type: type[ApiObject]) -> AdmissionResponse:
         written, old = _decode(request.object, wire_type), _decode_old(request, wire_type)
@@ -223,6 +223,14 @@ def _placement_causes(written: ApiObject | None) -> list[Cause]:
     if not annotations or placement_annotation.PLACEMENT_ANNOTATION not in annotations:
         return []
     return placement_annotation.validate_extensions(Field("metadata", {"annotations": annotations}))
+
+
+def _review_template(request: AdmissionRequest) -> AdmissionResponse:
+    """Review an object of any other kind, which Karmada may propagate, by the annotation that adds to its placement."""
+    found = _new_causes(
+        _placement_causes(_decode(request.object, ApiObject)), _placement_causes(_decode_old(request, ApiObject))
+    )
+    return _rejected(found, ()) if found else ALLOWED
 
 
 def _review_placement(request: AdmissionRequest) -> AdmissionResponse:

@@ -18,6 +18,8 @@ from bayplan.webhook.certificates import Inject
 from bayplan.wire import kinds
 from bayplan.wire.kinds import ApiKind
 
+# As Karmada's own webhooks: its API server runs in a cluster, and has no Services itself.
+FLEET_URL = "https://bayplan-webhook.bayplan-system.svc:443"
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 NAME = "bayplan"
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
@@ -87,8 +89,12 @@ PATHS = {
     "workloads.bayplan.io": serving.WORKLOADS,
     "policies.bayplan.io": serving.POLICIES,
     "bindings.bayplan.io": serving.BINDINGS,
+    "templates.bayplan.io": serving.TEMPLATES,
     "defaults.bayplan.io": serving.MUTATE,
 }
+_ANY_KIND = (_Rule(["*"], ["*"], ["*"]),)
+_POLICY_GROUP = kinds.named("PropagationPolicy").group
+_IS_TEMPLATE = f"request.resource.group != {_POLICY_GROUP!r} && has(object.metadata)"
 _BINDINGS = (_Rule([""], ["v1"], ["pods/binding", "bindings"], ["CREATE"]),)
 
 
@@ -104,11 +110,46 @@ def manifests(
 
     `mutate` adds the one for tolerated daemon namespaces.
     """
+    webhook = _webhooks(address, own_namespace, failure_policy, "NoneOnDryRun")  # the quota counts admitted pods
+    pods = _rules([kinds.KINDS[kinds.POD]])
+    validating = [
+        webhook("pods.bayplan.io", pods, _CALL_CONDITION),
+        webhook("workloads.bayplan.io", _rules(row for row in kinds.KINDS.values() if row.pod_path)),
+        webhook("policies.bayplan.io", _rules(kinds.held_in("policies"))),
+        webhook("bindings.bayplan.io", _BINDINGS),
+    ]
+    found = [_configuration(VALIDATING, validating)]
+    if mutate:
+        more = {"sideEffects": "None", "reinvocationPolicy": "IfNeeded"}
+        found.append(_configuration(MUTATING, [webhook("defaults.bayplan.io", pods, _ANNOTATED, **more)]))
+    return found
+
+
+def fleet_manifests(
+    address: WebhookAddress, own_namespace: str, failure_policy: Literal["Fail", "Ignore"] = "Ignore"
+) -> list[dict[str, Any]]:
+    """
+    Return the configuration for the API server of a Karmada control plane: policies, and whatever has the annotation.
+
+    Any kind may be a template, so the API server is asked to look for the annotation in objects of every kind.
+    """
+    webhook = _webhooks(address, own_namespace, failure_policy, "None")
+    validating = [
+        webhook("policies.bayplan.io", _rules(kinds.held_in("policies"))),
+        webhook("templates.bayplan.io", _ANY_KIND, f"{_IS_TEMPLATE} && {_PLACED_TOO}"),
+    ]
+    return [_configuration(VALIDATING, validating)]
+
+
+def _webhooks(
+    address: WebhookAddress, own_namespace: str, failure_policy: str, side_effects: str
+) -> Callable[..., dict[str, Any]]:
+    """Return what makes a webhook of its name, its rules, a condition, and what else differs from the others."""
     common = {
         "admissionReviewVersions": ["v1"],
         "failurePolicy": failure_policy,
         "matchPolicy": "Equivalent",
-        "sideEffects": "NoneOnDryRun",  # the quota counts admitted pods
+        "sideEffects": side_effects,
         "timeoutSeconds": 5,
         # The webhook allows every request there anyway; this applies while it does not answer.
         "namespaceSelector": {
@@ -129,18 +170,7 @@ def manifests(
             **more,
         }
 
-    pods = _rules([kinds.KINDS[kinds.POD]])
-    validating = [
-        webhook("pods.bayplan.io", pods, _CALL_CONDITION),
-        webhook("workloads.bayplan.io", _rules(row for row in kinds.KINDS.values() if row.pod_path)),
-        webhook("policies.bayplan.io", _rules(kinds.held_in("policies"))),
-        webhook("bindings.bayplan.io", _BINDINGS),
-    ]
-    found = [_configuration(VALIDATING, validating)]
-    if mutate:
-        more = {"sideEffects": "None", "reinvocationPolicy": "IfNeeded"}
-        found.append(_configuration(MUTATING, [webhook("defaults.bayplan.io", pods, _ANNOTATED, **more)]))
-    return found
+    return webhook
 
 
 def client_config_injector(patch: Patch, address: WebhookAddress, configurations: Sequence[dict[str, Any]]) -> Inject:

@@ -38,7 +38,8 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `certificate` and `key` are files. With them, certificates and webhook configurations are managed outside of this
     process, and API servers are recognised by the segments in `path_file`, by certificates of `client_ca`, or by both.
-    `client_names` are the names that a client certificate must have one of; any, if there are none.
+    `client_names` are the names that a client certificate must have one of; any, if there are none. `fleet`: the API
+    server is Karmada's, on which policies and templates are reviewed.
     """
 
     settings: AdmissionSettings = AdmissionSettings()
@@ -51,9 +52,12 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     client_ca: str = ""
     client_names: tuple[str, ...] = ()
     failure_policy: Literal["Fail", "Ignore"] = "Ignore"
+    fleet: bool = False
 
     def manifests(self) -> list[dict[str, Any]]:
         """Return the webhook configurations; without namespaces to tolerate there is none for mutation."""
+        if self.fleet:
+            return manifests.fleet_manifests(self.address, self.settings.own_namespace, self.failure_policy)
         mutate = bool(self.settings.guard.tolerate_namespaces)
         return manifests.manifests(self.address, self.settings.own_namespace, self.failure_policy, mutate=mutate)
 
@@ -164,11 +168,13 @@ def certificate_rotator(
     on_error: OnError,
     tls: ServerTls | None = None,
     paths: AcceptedPaths | None = None,
+    *,
+    configured: Connection | None = None,
 ) -> CertificateRotator:
-    """Return what keeps certificates and paths in a Secret and in the webhook configurations."""
+    """Return what keeps certificates and paths in a Secret and in the configurations, there or where `configured`."""
     if connection is None:
         raise InputError("managed certificates are stored in an API server; without one, give a certificate and a key")
     store = in_cluster.SecretStore(connection, webhook.settings.own_namespace)
-    patch = in_cluster.configuration_patcher(connection, on_error)
+    patch = in_cluster.configuration_patcher(configured or connection, on_error)
     inject = manifests.client_config_injector(patch, webhook.address, webhook.manifests())
     return CertificateRotator(webhook.address.hosts, store, inject, tls=tls, paths=paths)

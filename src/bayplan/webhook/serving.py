@@ -30,7 +30,9 @@ MAX_REVIEW_BYTES = 7 * 2**20
 # Idle: longer than Go clients keep a connection (90 s), so that none is closed as a request arrives.
 LIMITS = ServerLimits(connections=1024, idle_seconds=300.0)
 READY = "/readyz"
-PODS, WORKLOADS, POLICIES, BINDINGS = (f"/validate/{what}" for what in ("pods", "workloads", "policies", "bindings"))
+PODS, WORKLOADS, POLICIES, BINDINGS, TEMPLATES = (
+    f"/validate/{what}" for what in ("pods", "workloads", "policies", "bindings", "templates")
+)
 MUTATE = "/mutate"
 SHED_TEXT = "the webhook is overloaded\n"
 
@@ -68,7 +70,7 @@ class ReviewEndpoint:
         client_names: Collection[str] = (),
         limits: ReviewLimits = ReviewLimits(),  # noqa: B008  # frozen
     ) -> None:
-        validating = dict.fromkeys((PODS, WORKLOADS, POLICIES, BINDINGS), handler.validate)
+        validating = dict.fromkeys((PODS, WORKLOADS, POLICIES, BINDINGS, TEMPLATES), handler.validate)
         self._reviews: dict[str, Review] = {**validating, MUTATE: handler.mutate}
         self._paths, self._on_review, self._client_names = paths, on_review, frozenset(client_names)
         self._limits = limits

@@ -12,6 +12,7 @@ import msgspec
 
 from bayplan.wire.meta import ApiObject, Int32, Int64, Quantities, WireObject
 from bayplan.wire.nodes import WireTaint
+from bayplan.wire.placements import WireClusterAffinity
 
 
 class ApiResource(WireObject):
@@ -56,7 +57,13 @@ class ClusterSpec(WireObject):
     resource_models: list[ResourceModel] | None = None
 
 
+class ClusterCondition(WireObject):
+    type: str = ""
+    status: str = ""
+
+
 class ClusterStatus(WireObject):
+    conditions: list[ClusterCondition] | None = None
     api_enablements: list[ApiEnablement] | None = None
     resource_summary: WireResourceSummary | None = None
 
@@ -201,3 +208,19 @@ class InterpreterWebhook(WireObject):
 
 class ResourceInterpreterWebhookConfiguration(ApiObject):
     webhooks: list[InterpreterWebhook] | None = None
+
+
+class MatchCondition(WireObject):
+    condition_type: str = ""
+    operator: str = ""
+    status_values: list[str] | None = None
+
+
+class ClusterTaintPolicySpec(WireObject):
+    target_clusters: WireClusterAffinity | None = None
+    add_on_conditions: list[MatchCondition] | None = None
+    taints: list[WireTaint] | None = None
+
+
+class ClusterTaintPolicy(ApiObject):
+    spec: ClusterTaintPolicySpec = msgspec.field(default_factory=ClusterTaintPolicySpec)

@@ -27,6 +27,7 @@ from bayplan.wire.controllers import (
 )
 from bayplan.wire.fleets import (
     Cluster,
+    ClusterTaintPolicy,
     ResourceBinding,
     ResourceInterpreterCustomization,
     ResourceInterpreterWebhookConfiguration,
@@ -35,7 +36,7 @@ from bayplan.wire.fleets import (
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Namespace, Node
 from bayplan.wire.placements import PropagationPolicy
-from bayplan.wire.pods import Pod
+from bayplan.wire.pods import CoschedulingPodGroup, Pod, PodGroup
 from bayplan.wire.storage import (
     CsiDriver,
     CsiNode,
@@ -182,6 +183,10 @@ _ROWS = (
     ApiKind("PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", PodDisruptionBudget, "disruption_budgets",
             _AUDITED, PodDisruptionBudget),
 
+    # Pods that are placed together.
+    ApiKind("PodGroup", "scheduling.k8s.io", "v1beta1", "podgroups", PodGroup, "pod_groups"),
+    ApiKind("PodGroup", "scheduling.x-k8s.io", "v1alpha1", "podgroups", CoschedulingPodGroup, "pod_groups"),
+
     # Karmada.
     ApiKind("Cluster", _CLUSTER, "v1alpha1", "clusters", Cluster, "clusters", _TARGET | _WIDE),
     ApiKind("PropagationPolicy", _POLICY, "v1alpha1", "propagationpolicies", PropagationPolicy, "policies",
@@ -194,6 +199,8 @@ _ROWS = (
             _PLACEMENT | _WIDE, short_name="crb"),
     ApiKind("WorkloadRebalancer", "apps.karmada.io", "v1alpha1", "workloadrebalancers", WorkloadRebalancer,
             "rebalancers", _WIDE),
+    ApiKind("ClusterTaintPolicy", _POLICY, "v1alpha1", "clustertaintpolicies", ClusterTaintPolicy, "taint_policies",
+            _WIDE | _NO_STATUS),
     ApiKind("ResourceInterpreterCustomization", _CONFIG, "v1alpha1", "resourceinterpretercustomizations",
             ResourceInterpreterCustomization, "customizations", _WIDE | _NO_STATUS),
     ApiKind("ResourceInterpreterWebhookConfiguration", _CONFIG, "v1alpha1", "resourceinterpreterwebhookconfigurations",
@@ -304,7 +311,9 @@ def handling_of(api_version: str, kind: str) -> KindHandling:
     if not is_own and not of_karmada:
         return template
     family = [one for one in KINDS.values() if one.is_karmada == of_karmada]
-    expected = next((one for one in family if one.kind == kind and one.wire_type is not None), None)
+    of_name = [one for one in family if one.kind == kind and one.wire_type is not None]
+    # Two groups have a PodGroup.
+    expected = next((one for one in of_name if one.group == group), of_name[0] if of_name else None)
     if expected is None:
         return _misspelt(kind, family) or (KindHandling(row) if of_karmada else template)
     # Every version of a Kubernetes kind has the fields that are read; the versions of Karmada's kinds differ.

@@ -1,4 +1,6 @@
-"""Pods: the fields of `v1.Pod` that decide where a pod may run, and Bayplan's own fields of affinity terms."""
+"""
+Pods and PodGroups: the fields that decide where a pod may run, and Bayplan's own fields of affinity terms.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +36,13 @@ class PodAffinity(WireObject):
     required_during_scheduling_required_during_execution: list[PodAffinityTerm] | None = None
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
     preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = None
+
+
+class AnnotatedGroupAffinity(WireObject):
+    """The annotation with the rules between groups: terms like those of pod affinity, for members of other groups."""
+
+    group_affinity: PodAffinity | None = None
+    group_anti_affinity: PodAffinity | None = None
 
 
 class NodeSelectorRequirement(WireObject):
@@ -168,6 +177,10 @@ class PodSchedulingGate(WireObject):
     name: str = ""
 
 
+class PodSchedulingGroup(WireObject):
+    pod_group_name: str = ""
+
+
 class PodSpec(WireObject):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -184,6 +197,7 @@ class PodSpec(WireObject):
     preemption_policy: str | None = None
     scheduler_name: str = ""
     scheduling_gates: list[PodSchedulingGate] | None = None
+    scheduling_group: PodSchedulingGroup | None = None
     resource_claims: list[dict[str, object]] | None = None
     host_network: bool = False
     runtime_class_name: str = ""
@@ -218,3 +232,46 @@ class PodStatus(WireObject):
 class Pod(ApiObject):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+
+class GangSchedulingPolicy(WireObject):
+    min_count: Int32 = 0
+
+
+class PodGroupSchedulingPolicy(WireObject):
+    """`basic` has no fields; either one must be set."""
+
+    basic: dict[str, object] | None = None
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(WireObject):
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(WireObject):
+    topology: list[TopologyConstraint] | None = None
+
+
+class PodGroupSpec(WireObject):
+    scheduling_policy: PodGroupSchedulingPolicy = msgspec.field(default_factory=PodGroupSchedulingPolicy)
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    priority: Int32 | None = None
+    priority_class_name: str = ""
+    parent_composite_pod_group_name: str | None = None
+
+
+class PodGroup(ApiObject):
+    """Of Kubernetes: 1.36 serves v1alpha2, 1.37 v1beta1; the fields that are read are the same."""
+
+    spec: PodGroupSpec = msgspec.field(default_factory=PodGroupSpec)
+
+
+class CoschedulingSpec(WireObject):
+    min_member: Int32 = 0
+
+
+class CoschedulingPodGroup(ApiObject):
+    """The PodGroup of scheduler-plugins."""
+
+    spec: CoschedulingSpec = msgspec.field(default_factory=CoschedulingSpec)

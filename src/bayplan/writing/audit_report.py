@@ -119,7 +119,7 @@ def document(
     repair: Repair | None = None,
     provenance: Provenance | None = None,
 ) -> dict[str, Any]:
-    """The report as a versioned `AuditReport`; docs/reference/audit-report.schema.json is its schema."""
+    """The report as a versioned `AuditReport`; docs/reference/schemas/audit-report.schema.json is its schema."""
     counts = Counter(result.verdict for result in audit.results)
     content = {
         "profile": audit.profile.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -64,7 +65,7 @@ def overview(reports: Sequence[ClusterReport]) -> Table:
     return Table(("CLUSTER", "RESULT", FAILED, WARN, UNDECIDED, "STAGE"), rows)
 
 
-def document(reports: Sequence[ClusterReport], output: str) -> str:
+def content(reports: Sequence[ClusterReport]) -> dict[str, Any]:
     """An AuditReport, or an AuditReportList of several, each with the name of its cluster."""
     items = [
         audit_report.document(
@@ -77,9 +78,9 @@ def document(reports: Sequence[ClusterReport], output: str) -> str:
         for item, report in zip(items, reports, strict=True)
     ]
     if len(named) == 1:
-        return versioned.written(named[0], output)
+        return named[0]
     passed = all(report.passed for report in reports)
-    return versioned.written(versioned.document(LIST_KIND, {"passed": passed, "items": named}), output)
+    return versioned.document(LIST_KIND, {"passed": passed, "items": named})
 
 
 def markdown(reports: Sequence[ClusterReport]) -> str:

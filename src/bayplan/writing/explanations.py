@@ -7,12 +7,13 @@ peers. For a terminal it is laid out to its width. It does not know the rules.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from bayplan.explaining import patches
+from bayplan.explaining import group_wait, patches
 from bayplan.explaining.explanation import CLUSTER, Explanation, TargetVerdict
 from bayplan.explaining.fixes import Fix
 from bayplan.explaining.patches import ManifestSource
@@ -26,6 +27,7 @@ MAX_FEASIBLE_SHOWN = 10
 MAX_NAMES_SHOWN = 5
 NO_FIX = "No change of the pod, of other pods or of nodes was found that makes it fit."
 _INDENT = "  "
+_NUMBERED = re.compile(r"(?:\d+\.|-) ")
 _UNLIMITED_REPLICAS = 2**31 - 1
 
 
@@ -43,9 +45,10 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False, wi
     Lines are wrapped to `width` columns, and not at all if that is None.
     """
     blocks = [
-        [f"{explanation.workload} runs on {current}. If it were scheduled again:"] if current else [],
+        [f"{_named(explanation.workload)} runs on {current}. If it were scheduled again:"] if current else [],
         [_headline(explanation)],
         _other_groups(explanation),
+        _group_of_pods(explanation),
         _feasible([verdict for verdict in explanation.targets if verdict.fits], every=every),
         _rejected([v for v in explanation.targets if not v.fits], every=every, noun=explanation.noun, width=width),
     ]
@@ -55,9 +58,17 @@ def text(explanation: Explanation, *, current: str = "", every: bool = False, wi
     return "".join(f"{line}\n" for one in printed for line in _wrapped(one, width))
 
 
+def _named(key: str) -> str:
+    """The name of a workload, which is NAMESPACE/NAME unless it belongs to no namespace."""
+    return key.removeprefix("/")
+
+
 def _fixes(explanation: Explanation) -> Iterator[str]:
     """The changes that would help, or that none was found."""
-    if explanation.fixes:
+    wait = explanation.group_wait
+    if explanation.fixes and wait is not None and wait.failing is not None:
+        yield from ("", f"What would make {wait.failing.key} fit beside the others:")
+    elif explanation.fixes:
         yield from ("", "What would make it fit:")
     elif explanation.searched:
         yield from ("", NO_FIX)
@@ -75,21 +86,23 @@ def _wrapped(line: str, width: int | None) -> list[str]:
     import textwrap
 
     bare = line.lstrip()
-    # A detail follows the last gap of at least two spaces.
-    indent = line.rfind("  ") + 2 if "  " in bare else len(line) - len(bare) + len(_INDENT)
-    indent = min(indent, width // 3)
+    start = len(line) - len(bare)
+    if numbered := _NUMBERED.match(bare):
+        indent = start + numbered.end()
+    else:  # a detail follows the last gap of at least two spaces
+        indent = line.rfind("  ") + 2 if "  " in bare else start + len(_INDENT)
     return textwrap.wrap(
-        line,
+        bare,
         width,
-        subsequent_indent=" " * indent,
-        drop_whitespace=True,
+        initial_indent=" " * min(start, width // 3),
+        subsequent_indent=" " * min(indent, width // 3),
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
 def _headline(explanation: Explanation) -> str:
-    workload, target = explanation.workload, explanation.target
+    workload, target = _named(explanation.workload), explanation.target
     if explanation.nominated:
         victims = tables.listed(explanation.victims, MAX_NAMES_SHOWN)
         return f"{workload} would preempt {victims} on {explanation.nominated}. Without that: {explanation.message}"
@@ -113,6 +126,18 @@ def _other_groups(explanation: Explanation) -> Iterator[str]:
             yield f"{_INDENT}group {group} failed: {error}"
     if not explanation.target and explanation.group and explanation.targets:
         yield f"{_INDENT}clusters of group {explanation.group}:"
+
+
+def _group_of_pods(explanation: Explanation) -> Iterator[str]:
+    """Why the group of a pod waits, domain by domain, before the verdicts for the member that does not fit."""
+    wait = explanation.group_wait
+    if wait is None:
+        return
+    for line in group_wait.lines(wait):
+        yield f"{_INDENT}{line}"
+    if wait.failing is not None:
+        n = len(wait.beside)
+        yield f"{wait.failing.key}, beside {n} other member{'' if n == 1 else 's'} of the group:"
 
 
 def _feasible(verdicts: Sequence[TargetVerdict], *, every: bool) -> Iterator[str]:
@@ -144,13 +169,15 @@ def _rejected(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str, widt
     rule_width = max((len(line.failure.rule) for line in lines), default=0)
     # Beside long names there is no room for details at a terminal: names get lines of their own.
     if width is not None and name_width + rule_width > width // 2:
-        name_width = len(_INDENT)
+        name_width = 0
+        if rule_width > width // 3:
+            rule_width = 0
     for line in lines:
         name = line.name
         if len(name) > name_width:
             yield f"{_INDENT}{name}"
             name = ""
-        head = f"{_INDENT}{name.ljust(name_width)}  {line.failure.rule.ljust(rule_width)}  "
+        head = f"{_INDENT}{name.ljust(name_width)}{_INDENT}{line.failure.rule.ljust(rule_width)}  "
         yield head + (line.failure.detail or line.failure.reason)
         for further in _evidence(line.failure, every=every):
             yield " " * len(head) + further
@@ -179,7 +206,7 @@ def _groups_of(verdicts: Sequence[TargetVerdict]) -> list[RejectedGroup]:
     by_reason: dict[tuple[tuple[str, str], ...], dict[tuple[Failure, ...], list[TargetVerdict]]] = {}
     for verdict in verdicts:
         reasons = tuple((f.rule, f.reason) for f in verdict.failures)
-        by_reason.setdefault(reasons, {}).setdefault(tuple(verdict.failures), []).append(verdict)
+        by_reason.setdefault(reasons, {}).setdefault(tuple(map(_as_shown, verdict.failures)), []).append(verdict)
     groups: list[RejectedGroup] = []
     for uniform in by_reason.values():
         if len(uniform) <= MAX_GROUPS_OF_A_REASON:
@@ -187,6 +214,11 @@ def _groups_of(verdicts: Sequence[TargetVerdict]) -> list[RejectedGroup]:
         else:
             groups.append(RejectedGroup(tuple(one for members in uniform.values() for one in members), False))
     return sorted(groups, key=lambda group: -len(group.members))
+
+
+def _as_shown(failure: Failure) -> Failure:
+    """The failure without its domain, of which the detail says what matters."""
+    return msgspec.structs.replace(failure, domain="") if failure.detail else failure
 
 
 def _lines(group: RejectedGroup) -> Iterator[FailureLine]:
@@ -220,7 +252,19 @@ def _evidence(failure: Failure, *, every: bool) -> Iterator[str]:
     if failure.term and failure.term not in detail:
         yield f"by {failure.term}"
     if any(peer not in detail for peer in failure.peers):
-        yield f"peers: {tables.listed(failure.peers, None if every else MAX_NAMES_SHOWN)}"
+        yield f"peers: {tables.listed([_named(peer) for peer in failure.peers], None if every else MAX_NAMES_SHOWN)}"
+
+
+def table(explanation: Explanation) -> tables.Table:
+    """One row for each target that fits, and one for each failure of the others."""
+    rows: list[tuple[str, ...]] = []
+    for verdict in explanation.targets:
+        if verdict.fits:
+            rows.append((verdict.name, "yes", str(verdict.score), "", "", "", "", ""))
+        for one in verdict.failures:
+            detail = one.detail or one.reason
+            rows.append((verdict.name, "no", "", one.rule, detail, one.term, one.domain, " ".join(one.peers)))
+    return tables.Table(("TARGET", "FITS", "SCORE", "RULE", "DETAIL", "TERM", "DOMAIN", "PEERS"), rows)
 
 
 def document(explanation: Explanation, *, current: str = "", source: ManifestSource | None = None) -> dict[str, Any]:
@@ -238,6 +282,7 @@ def content(explanation: Explanation, source: ManifestSource | None = None) -> d
         "fixes": [_fix(fix, explanation.workload, source) for fix in explanation.fixes],
         **_groups(explanation),
         **_preemption(explanation),
+        **_waiting(explanation),
     }
 
 
@@ -250,6 +295,27 @@ def _fix(fix: Fix, workload: WorkloadKey, source: ManifestSource | None) -> dict
         known = patches.of_fix(fix.revisions, workload, source)
         found["patches"] = known and [{"object": one.object, "patch": one.patch} for one in known]
     return found
+
+
+def _waiting(explanation: Explanation) -> dict[str, Any]:
+    """The field for pods whose group waits only."""
+    wait = explanation.group_wait
+    if wait is None:
+        return {}
+    found: dict[str, Any] = {
+        "group": wait.group,
+        "minMembers": wait.min_members,
+        "members": wait.n_members,
+        "placed": wait.n_placed,
+        "problem": wait.problem,
+        "undecided": wait.undecided,
+        "conflict": list(wait.conflict),
+        "domains": [
+            {"domain": one.domain, "fitting": one.n_fitting, "pod": one.pod, "message": one.message}
+            for one in wait.attempts
+        ],
+    }
+    return {"groupWait": found}
 
 
 def _preemption(explanation: Explanation) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import msgspec
 from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
 from bayplan.controllers.desired_state import INDEX_KEY
 from bayplan.mapping.bindings import LABELS_ANNOTATION
+from bayplan.model.groups import GROUP_AFFINITY, GROUP_MIN, GROUP_TOPOLOGY, GROUP_TOPOLOGY_PREFERRED
 from bayplan.rules.volume_zone import SEPARATOR, TOPOLOGY_LABELS
 from bayplan.validating import yaml_text
 from bayplan.validating.affinity import AFFINITY_ANNOTATION
@@ -41,7 +42,8 @@ _ORDINAL_NAME = re.compile(r"(.+)-([0-9]+)")
 _ANY_ADDRESS = ("", "0.0.0.0", "::", "127.0.0.1")  # noqa: S104 - compared, not bound
 _NUMERIC_OPERATORS = ("Gt", "Lt")
 _INDEX_KEYS = (INDEX_KEY, "apps.kubernetes.io/pod-index")
-_DOCUMENTS = (AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION, APPLIED_PLACEMENT)  # annotations that hold a document
+# Annotations that hold a document.
+_DOCUMENTS = (AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION, APPLIED_PLACEMENT, GROUP_AFFINITY)
 _LABEL_MAPS = ("labels", "matchLabels", "nodeSelector", "selector", LABELS_ANNOTATION)
 _AMOUNTS = (
     "allocatable", "allocated", "allocatedResources", "allocating", "capacity", "default", "defaultRequest", "hard",
@@ -222,6 +224,10 @@ class Renaming:
     def _annotation(self, key: str, text: str) -> str:
         if key in _INDEX_KEYS:
             return _if_matching(_NUMBERS, text)
+        if key == GROUP_MIN:
+            return _if_matching(_NUMBERS, text)
+        if key in (GROUP_TOPOLOGY, GROUP_TOPOLOGY_PREFERRED):
+            return ",".join(self.label_key(one.strip()) for one in text.split(","))
         if key not in (*_DOCUMENTS, LABELS_ANNOTATION):
             return self.name(text)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from bayplan.enforcing.move_execution import (
@@ -15,23 +16,21 @@ from bayplan.enforcing.move_execution import (
 )
 from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
 from bayplan.enforcing.soft_rules import Shares
-from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.writing import tables, versioned
 from bayplan.writing.tables import Table
 
 
-def written(plan: Rebalancing, index: PlacementIndex, output: str, width: int | None) -> str:
-    """The plan in an output format; `width` is that of a drawn table."""
+def written(plan: Rebalancing, workloads: Mapping[WorkloadKey, Workload], output: str, width: int | None) -> str:
+    """The plan in an output format; `width` is that of a drawn table, `workloads` are at least those that move."""
     if output in ("json", "yaml"):
         return versioned.written(document(plan), output)
-    workloads = {key: record.workload for key, record in index.records.items()}
     if output == "name":
         return names(plan, workloads)
     return tables.rendered(table(plan, workloads, wide=output == "wide"), width) if plan.moves else ""
 
 
-def table(plan: Rebalancing, workloads: dict[WorkloadKey, Workload], *, wide: bool = False) -> Table:
+def table(plan: Rebalancing, workloads: Mapping[WorkloadKey, Workload], *, wide: bool = False) -> Table:
     """One row per move, in order."""
     middle = ("PRIORITY",) if wide else ()
     rows = [
@@ -67,7 +66,7 @@ def summary(plan: Rebalancing) -> str:
     return f"{gained}; each move is the best at its step, and another plan may gain more"
 
 
-def names(plan: Rebalancing, workloads: dict[WorkloadKey, Workload]) -> str:
+def names(plan: Rebalancing, workloads: Mapping[WorkloadKey, Workload]) -> str:
     """Each workload to move as `kind/name`, one per line, in order."""
     return tables.name_lines(workloads[move.workload] for move in plan.moves)
 

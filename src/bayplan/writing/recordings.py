@@ -9,7 +9,10 @@ or a large cluster does not delay scheduling; the values handed to it are never 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
+import os
+import pathlib
 import queue
 import re
 import threading
@@ -33,6 +36,20 @@ log = logging.getLogger("bayplan.recording")
 VERSION = "bayplan.io/recording/v1"
 _LONG_NUMBER = re.compile(rb"\d{19}")
 _AMOUNT = re.compile(r"-?\d{1,60}(/[1-9]\d{0,59})?")
+
+
+def check_path(path: str) -> None:
+    """Raise InputError if no recording can be written there; nothing is written yet."""
+    target = pathlib.Path(path)
+    if not target.parent.is_dir():
+        code = errno.ENOENT
+    elif target.is_dir():
+        code = errno.EISDIR
+    elif not os.access(target if target.exists() else target.parent, os.W_OK):
+        code = errno.EACCES
+    else:
+        return
+    raise InputError(Fault(f"cannot be written: {os.strerror(code)}", file=path))
 
 
 class Recorder:

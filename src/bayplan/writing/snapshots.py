@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from bayplan.controllers import deployments, finding_rollouts
+from bayplan.controllers import deployments, finding_rollouts, label_keys
 from bayplan.controllers.binding_triggers import APPLIED_PLACEMENT
 from bayplan.controllers.desired_state import DELETION_COST, INDEX_KEY, ObjectKey
 from bayplan.controllers.pod_admission import PodAdmission
 from bayplan.controllers.pod_injection import INJECTION_ANNOTATIONS
 from bayplan.errors import Fault, InputError
 from bayplan.mapping.storage import BIND_COMPLETED, CLASS_ANNOTATION, SELECTED_NODE
-from bayplan.reading.cluster import IS_DEFAULT_CLASS
+from bayplan.reading.cluster_storage import IS_DEFAULT_CLASS
 from bayplan.reading.collecting import Inputs
 from bayplan.reading.quota_limits import CONFIG_MAP
 from bayplan.validating import structure_faults
@@ -80,7 +80,8 @@ def snapshot_of(inputs: Inputs, pods: Sequence[Pod]) -> Snapshot:
     # What is read from a snapshot has been admitted, so pods that have not are admitted here.
     admission = PodAdmission(inputs)
     objects.extend(
-        pod if pod.metadata.uid or pod.metadata.resource_version else admission.admit(pod).pod for pod in pods
+        pod if pod.metadata.uid or pod.metadata.resource_version else label_keys.merged(admission.admit(pod).pod)
+        for pod in pods
     )
     if inputs.clusters:
         objects.extend(one for one in inputs.templates if one.kind not in EXCLUDED_KINDS)

@@ -44,11 +44,14 @@ def as_yaml(content: Mapping[str, Any]) -> str:
     """Block-style YAML with the keys in the given order."""
     import yaml
 
+    from bayplan.reading import yaml_scalars
+
     class Dumper(yaml.SafeDumper):
-        """Quotes text that another parser reads as a number, and text that has to be escaped."""
+        """Quotes text that another parser reads as something else, as kubectl does `y`, and text that is escaped."""
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        style = '"' if _NUMBERLIKE.fullmatch(value) or _UNSAFE.search(value) else None
+        is_text = yaml_scalars.is_text(value) and not _NUMBERLIKE.fullmatch(value) and not _UNSAFE.search(value)
+        style = None if is_text else '"'
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)

@@ -1,7 +1,7 @@
 """InterPodAffinity: required and preferred affinity and anti-affinity to other pods, in both directions."""
 
 from bayplan.rules.inter_pod_affinity.arguments import InterPodAffinityArguments
-from bayplan.rules.inter_pod_affinity.evidence import show_term
+from bayplan.rules.inter_pod_affinity.evidence import elsewhere, show_term
 from bayplan.rules.inter_pod_affinity.rule import InterPodAffinity
 from bayplan.rules.inter_pod_affinity.state import (
     CountedTerm,
@@ -23,6 +23,7 @@ __all__ = [
     "InterPodAffinityPart",
     "InterPodAffinityState",
     "RequiredAffinity",
+    "elsewhere",
     "first_by_term",
     "in_detail",
     "meets_affinity",

@@ -6,6 +6,8 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.term_table import Reach
+from bayplan.model.groups import MEMBER_OF
+from bayplan.model.labels import IN, Selector
 from bayplan.model.terms import PodTerm
 from bayplan.rules.inter_pod_affinity.reasons import (
     AFFINITY_NOT_MATCHED,
@@ -33,9 +35,10 @@ MAX_TERMS_NAMED = 16
 def failures(state: InterPodAffinityState, slot: int, index: PlacementIndex) -> list[Failure]:
     """Every term that the target fails, in kube-scheduler's order of checks."""
     at = np.array([slot])
-    named = [show_term(one.use.source) for one in state.required_affinity[:MAX_TERMS_NAMED]]
-    if len(state.required_affinity) > MAX_TERMS_NAMED:
-        named.append(f"{len(state.required_affinity) - MAX_TERMS_NAMED} more")
+    at_once = [one for one in state.required_affinity if one.term != one.use.term]
+    named = [show_term(one.use.source) for one in at_once[:MAX_TERMS_NAMED]]
+    if len(at_once) > MAX_TERMS_NAMED:
+        named.append(f"{len(at_once) - MAX_TERMS_NAMED} more")
     all_terms = " and ".join(named)
     affinity = [
         _affinity_failure(required, f"all of {all_terms} at once", slot)
@@ -65,7 +68,7 @@ def _affinity_failure(required: RequiredAffinity, all_terms: str, slot: int) -> 
     elif required.reach.anywhere == 0:
         detail = f"no placed pod matches {shown}"
     else:
-        detail = f"no pod in {domain} matches {shown}; they are in {_elsewhere(required.reach)}"
+        detail = f"no pod in {domain} matches {shown}; they are in {elsewhere(required.reach)}"
     return Failure(RULE, AFFINITY_NOT_MATCHED.text, detail=detail, term=required.use.source.path, domain=domain)
 
 
@@ -100,7 +103,7 @@ def _existing_failure(existing: ExistingPodTerm, slot: int, index: PlacementInde
 
 def show_term(term: PodTerm) -> str:
     """The term in kubectl's grammar, with its namespaces where they are not simply the owner's."""
-    selector = "nothing (a null selector)" if term.selector is None else str(term.selector)
+    selector = "nothing (a null selector)" if term.selector is None else _show_selector(term.selector)
     scope = ""
     if term.namespaces:
         scope = f" in namespace {', '.join(term.namespaces)}"
@@ -113,13 +116,24 @@ def show_term(term: PodTerm) -> str:
     return selector + scope
 
 
+def _show_selector(selector: Selector) -> str:
+    """The selector; what terms of groups select members by is said in words."""
+    of_group = [one for one in selector.requirements if one.key == MEMBER_OF]
+    if not of_group:
+        return str(selector)
+    if own := [value for one in of_group if one.operator == IN for value in one.values]:
+        return f"group {own[0]}"
+    written = Selector(tuple(one for one in selector.requirements if one.key != MEMBER_OF))
+    return f"{written} in {'another' if len(of_group) > 1 else 'a'} group"
+
+
 def _domain(reach: Reach, slot: int) -> str:
     """The target's domains as `key=value`, empty if it has none."""
     pairs = [f"{c.key}={c.values[domain]}" for c in reach.columns for domain in c.domains(slot)]
     return ", ".join(pairs)
 
 
-def _elsewhere(reach: Reach) -> str:
+def elsewhere(reach: Reach) -> str:
     """The first domains that hold a match, by name."""
     column = reach.counter.column
     names = sorted(str(column.values[domain]) for domain in reach.by_domain())

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.term_table import Reach
-from bayplan.model.terms import PodTerm
+from bayplan.model.terms import PodTerm, selects_members
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.rules.inter_pod_affinity.evidence import show_term
 from bayplan.rules.inter_pod_affinity.state import (
@@ -68,10 +68,13 @@ def _by_term(
         if rejected_by_existing(existing, at)[0]:
             rule = existing.rule
             owners = index.peer_index.owners(rule, rule.reach.slots_sharing_domains(slot).tolist())
-            yield [*move_pods(owners, workload, index), _prefer_term_of_others(owners, rule.source)]
+            loosened = [] if selects_members(rule.source) else [_prefer_term_of_others(owners, rule.source)]
+            yield [*move_pods(owners, workload, index), *loosened]
 
 
 def _prefer_terms(terms: tuple[PodTerm, ...]) -> Alternatives:
+    if any(map(selects_members, terms)):
+        return []  # a rule of a group is one of all its members
     if len(terms) == 1:
         return [_prefer(terms, f"make {terms[0].path} ({show_term(terms[0])}) preferred")]
     one_by_one = [_prefer((term,), f"make {term.path} ({show_term(term)}) preferred") for term in terms]
@@ -157,8 +160,7 @@ def _prefer_term_of_others(owners: tuple[WorkloadKey, ...], term: PodTerm) -> Re
         from bayplan.rules.inter_pod_affinity import term_manifests  # it parses YAML
 
         # Equal terms may be written in other places, and the same term in several.
-        labels = (original.get("metadata") or {}).get("labels") or {}
-        paths = term_manifests.paths_of(original, lambda one: _same(one, term), labels)
+        paths = term_manifests.paths_of(original, lambda one: _same(one, term))
         term_manifests.make_preferred(pod, original, paths)
 
     names = " and ".join(owners) if len(owners) <= 3 else f"{len(owners)} pods such as {owners[0]}"

@@ -12,13 +12,12 @@ import msgspec
 import numpy as np
 
 from bayplan.caching import BoundedCache
-from bayplan.indexing import term_sums
 from bayplan.indexing.classes import WorkloadClass
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.owner_rules import OwnerRule, Role
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ABSENT, ALL, At, ValueColumn
-from bayplan.indexing.term_table import Reach, TermEntry
+from bayplan.indexing.term_table import Reach
 from bayplan.model.reasons import Codes, Scores
 from bayplan.model.terms import PeerTerm, resolve, topology_keys
 from bayplan.model.workloads import Workload, label_keys
@@ -39,13 +38,15 @@ from bayplan.rules.inter_pod_affinity.state import (
     InterPodAffinityPart,
     InterPodAffinityState,
     RequiredAffinity,
+    TermCounts,
     first_by_term,
     has_few_domains,
     has_needed_keys,
     in_detail,
     meets_affinity,
-    reaches_of,
     rejected_by_existing,
+    rejecting_reaches_of,
+    scoring_reaches_of,
     sum_of_counts,
 )
 from bayplan.rules.remedies import Alternatives
@@ -89,27 +90,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
 
     def prepare(self, part: InterPodAffinityPart, index: PlacementIndex) -> InterPodAffinityState:
         peer_index, semantics, labels = index.peer_index, index.semantics, dict(part.labels)
-        held: dict[PeerTerm, TermEntry] = {}
-        summands: dict[PeerTerm, list[tuple[PeerTerm, int]]] = {}  # required terms share their conjunction
-
-        def hold(term: PeerTerm) -> TermEntry:
-            if term not in held:
-                held[term] = peer_index.hold(term)
-            return held[term]
-
-        def reach(term: PeerTerm, keys: tuple[str, ...]) -> Reach:
-            if term not in summands:
-                summands[term] = term_sums.summands(term, peer_index.terms.is_common)
-            (first, _), *others = summands[term]
-            found = peer_index.match_reach(hold(first), keys)
-            counted = []
-            for other, sign in others:
-                entry = hold(other)
-                counter = entry.matches.get(found.counter.column.key)  # most of these are shared, and counted already
-                counted.append((counter or peer_index.match_reach(entry, keys).counter, sign))
-            found.others = tuple(counted)
-            return found
-
+        counts = TermCounts(peer_index)
+        reach = counts.reach
         own = resolve(part.affinity, part.namespace, semantics, incoming=True)
         required = []
         for use in own.required:
@@ -121,10 +103,10 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             required.append(
                 RequiredAffinity(use, term, reach(term, use.keys), self_matching, own_reach, first_needs_key)
             )
-        anti_required, preferred, anti_preferred = (
-            tuple([CountedTerm(reach(use.term, use.keys), use) for use in uses])
-            for uses in (own.anti_required, own.preferred, own.anti_preferred)
-        )
+        for use in own.group_required:
+            self_matching, matching = peer_index.matches(use.term, labels, part.namespace), reach(use.term, use.keys)
+            required.append(RequiredAffinity(use, use.term, matching, self_matching, matching, first_needs_key=True))
+        anti_required = tuple([CountedTerm(reach(use.term, use.keys), use) for use in own.anti_required])
         needed_columns = []
         if semantics.anti_affinity_needs_topology_key and anti_required:
             keys = {topology_keys(use.source, semantics): None for use in own.anti_required}
@@ -152,16 +134,26 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             tuple(required),
             anti_required,
             tuple(needed_columns),
-            preferred,
-            anti_preferred,
             tuple(rejecting),
             tuple(scored),
-            list(held.values()),
+            counts,
             any(existing.matches is not None for existing in (*rejecting, *scored)),
             one_by_one,
             semantics.default_topology_keys,
             BoundedCache(),
+            not (own.preferred or own.anti_preferred),
         )
+
+    def prepare_scores(self, state: InterPodAffinityState, index: PlacementIndex) -> None:
+        if state.is_scored:
+            return
+        state.is_scored = True
+        own = resolve(state.part.affinity, state.part.namespace, index.semantics, incoming=True)
+        state.preferred_affinity, state.preferred_anti_affinity = (
+            tuple([CountedTerm(state.counts.reach(use.term, use.keys), use) for use in uses])
+            for uses in (own.preferred, own.anti_preferred)
+        )
+        state.effects.clear()
 
     def _roles_of_existing(self, part: InterPodAffinityPart, index: PlacementIndex) -> set[Role]:
         """The roles of existing pods' terms that apply to the pod: required anti-affinity, and what is scored."""
@@ -177,7 +169,7 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
         return roles
 
     def release(self, state: InterPodAffinityState, index: PlacementIndex) -> None:
-        for entry in state.held:
+        for entry in state.counts.held.values():
             index.peer_index.release(entry)
 
     def is_outdated(self, state: InterPodAffinityState, index: PlacementIndex) -> bool:
@@ -193,8 +185,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
     def has_domain_effects(self, state: InterPodAffinityState) -> bool:
         return not state.compares_matches
 
-    def domain_effects(self, state: InterPodAffinityState, index: PlacementIndex) -> list[DomainEffects] | None:
-        if index.semantics.soft_terms_count_once or not has_few_domains(state):
+    def domain_effects(self, state: InterPodAffinityState) -> list[DomainEffects] | None:
+        if not has_few_domains(rejecting_reaches_of(state)):
             return None
         if any(len(columns) > 1 for columns in state.needed_columns):
             return None
@@ -219,11 +211,20 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
                 of(required.reach.columns[0]).rejected.update([ABSENT] if required.first_needs_key else [])
             else:
                 of(required.reach.columns[0]).leave(set(required.reach.by_domain()))
+        return list(found.values())
+
+    def domain_scores(
+        self, state: InterPodAffinityState, index: PlacementIndex
+    ) -> dict[ValueColumn, dict[int, int]] | None:
+        self.prepare_scores(state, index)
+        if index.semantics.soft_terms_count_once or not has_few_domains(scoring_reaches_of(state)):
+            return None
+        found: dict[ValueColumn, dict[int, int]] = {}
         for reach, weight in self._scored(state):
-            raw = of(reach.columns[0]).raw
+            raw = found.setdefault(reach.columns[0], {})
             for domain, count in reach.by_domain().items():
                 raw[domain] = raw.get(domain, 0) + weight * count
-        return list(found.values())
+        return found
 
     def _scored(self, state: InterPodAffinityState) -> Iterator[tuple[Reach, int]]:
         """The counters that scores are made of, each with what one counted pod adds."""
@@ -235,7 +236,8 @@ class InterPodAffinity(Rule[InterPodAffinityPart, InterPodAffinityState]):
             yield existing.owners, self._weight_of(existing.rule)
 
     def domain_column(self, state: InterPodAffinityState, index: PlacementIndex) -> ValueColumn | None:
-        return common_column((column for reach in reaches_of(state) for column in reach.columns), index)
+        reaches = (*rejecting_reaches_of(state), *scoring_reaches_of(state))
+        return common_column((column for reach in reaches for column in reach.columns), index)
 
     def reject(self, state: InterPodAffinityState, index: PlacementIndex, at: At) -> Codes | None:
         if not (state.required_affinity or state.required_anti_affinity or state.existing_anti_affinity):

@@ -6,15 +6,17 @@ The questions here are asked by its filter, its evidence and its preemption alik
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.caching import BoundedCache
+from bayplan.indexing import term_sums
 from bayplan.indexing.classes import VisibleLabels
 from bayplan.indexing.owner_rules import OwnerRule, Role
+from bayplan.indexing.peer_index import PeerIndex
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.indexing.slots import ALL, At, ValueColumn
 from bayplan.indexing.term_table import Counter, Reach, TermEntry, sum_by_domain
@@ -32,13 +34,42 @@ class InterPodAffinityPart(msgspec.Struct, frozen=True):
     affinity: AffinityTerms
 
 
+class TermCounts(msgspec.Struct, eq=False):
+    """Terms that are `held` from their first count on, each once, and each as a sum of what is counted."""
+
+    _peer_index: PeerIndex
+    held: dict[PeerTerm, TermEntry] = {}
+    _summands: dict[PeerTerm, list[tuple[PeerTerm, int]]] = {}  # required terms share their conjunction
+
+    def reach(self, term: PeerTerm, keys: tuple[str, ...]) -> Reach:
+        """How many workloads the term matches in the domains of each target."""
+        peer_index, summands = self._peer_index, self._summands.get(term)
+        if summands is None:
+            summands = self._summands[term] = term_sums.summands(term, peer_index.terms)
+        found = peer_index.match_reach(self._hold(summands[0][0]), keys)
+        if len(summands) > 1:
+            counted = []
+            for other, sign in summands[1:]:
+                entry = self._hold(other)
+                counter = entry.matches.get(found.counter.column.key)  # most of these are shared, and counted already
+                counted.append((counter or peer_index.match_reach(entry, keys).counter, sign))
+            found.others = tuple(counted)
+        return found
+
+    def _hold(self, term: PeerTerm) -> TermEntry:
+        entry = self.held.get(term)
+        if entry is None:
+            entry = self.held[term] = self._peer_index.hold(term)
+        return entry
+
+
 class RequiredAffinity(msgspec.Struct, frozen=True):
     """
     A required affinity term: the target's domain must hold a pod that `term` selects.
 
     Upstream requires one pod that matches all required terms, so there `term` is their conjunction. `own_reach` counts
-    the pods that match this term alone, where the semantics apply the first-pod exception per term. `first_needs_key`:
-    the target of the first pod needs a topology key of the term.
+    the pods that match this term alone, where the first-pod exception applies per term: to terms of groups, and by some
+    semantics to all. `first_needs_key`: the target of the first pod needs a topology key of the term.
     """
 
     use: ResolvedTerm
@@ -78,22 +109,24 @@ class InterPodAffinityState(msgspec.Struct):
     `compares_matches`: the effect of a term of existing pods depends on how many pods match it. `one_by_one`: those
     terms are there one by one, and not summed. `default_keys` are what an empty topology key meant when the terms were
     resolved. `effects` maps a class id to the topology keys in whose domains its members count, `first_by_term` is the
-    result of the function of that name when targets were last evaluated.
+    result of the function of that name when targets were last evaluated. Preferred terms are there once `is_scored` is
+    set: no target may be left to score.
     """
 
     part: InterPodAffinityPart
     required_affinity: tuple[RequiredAffinity, ...]
     required_anti_affinity: tuple[CountedTerm, ...]
     needed_columns: tuple[tuple[ValueColumn, ...], ...]
-    preferred_affinity: tuple[CountedTerm, ...]
-    preferred_anti_affinity: tuple[CountedTerm, ...]
     existing_anti_affinity: tuple[ExistingPodTerm, ...]
     existing_scores: tuple[ExistingPodTerm, ...]
-    held: list[TermEntry]
+    counts: TermCounts
     compares_matches: bool
     one_by_one: bool
     default_keys: tuple[str, ...]
     effects: BoundedCache[int, tuple[str, ...]]
+    is_scored: bool
+    preferred_affinity: tuple[CountedTerm, ...] = ()
+    preferred_anti_affinity: tuple[CountedTerm, ...] = ()
     first_by_term: tuple[bool, ...] = ()
 
 
@@ -110,12 +143,11 @@ def first_by_term(state: InterPodAffinityState) -> tuple[bool, ...]:
     terms = state.required_affinity
     if not terms:
         return ()
-    if terms[0].own_reach is not None:
-        return tuple([t.self_matching and t.own_reach is not None and t.own_reach.anywhere == 0 for t in terms])
     first = True
     for term in terms:
-        first = first and term.self_matching and not term.reach.occupied
-    return (first,) * len(terms)
+        if term.own_reach is None:
+            first = first and term.self_matching and not term.reach.occupied
+    return tuple([first if t.own_reach is None else t.self_matching and t.own_reach.anywhere == 0 for t in terms])
 
 
 def has_needed_keys(state: InterPodAffinityState, at: At) -> Mask:
@@ -171,26 +203,29 @@ def in_detail(state: InterPodAffinityState, index: PlacementIndex) -> InterPodAf
     return msgspec.structs.replace(state, existing_anti_affinity=tuple(single))
 
 
-def reaches_of(state: InterPodAffinityState) -> Iterator[Reach]:
-    """The counters that the codes and scores depend on."""
-    for required in state.required_affinity:
-        yield required.reach
-    for term in (*state.required_anti_affinity, *state.preferred_affinity, *state.preferred_anti_affinity):
-        yield term.reach
-    for existing in (*state.existing_anti_affinity, *state.existing_scores):
-        yield existing.owners
-        if existing.matches is not None:
-            yield existing.matches
+def rejecting_reaches_of(state: InterPodAffinityState) -> list[Reach]:
+    """The counters that the codes depend on."""
+    some = [term.reach for terms in (state.required_affinity, state.required_anti_affinity) for term in terms]
+    for existing in state.existing_anti_affinity:
+        some += [existing.owners] if existing.matches is None else [existing.owners, existing.matches]
+    return some
 
 
-def has_few_domains(state: InterPodAffinityState) -> bool:
-    """Whether all codes and scores are those of few domains, each of one topology key."""
-    if state.compares_matches:
-        return False
+def scoring_reaches_of(state: InterPodAffinityState) -> list[Reach]:
+    """The counters that the scores depend on."""
+    some = [term.reach for terms in (state.preferred_affinity, state.preferred_anti_affinity) for term in terms]
+    for existing in state.existing_scores:
+        some += [existing.owners] if existing.matches is None else [existing.owners, existing.matches]
+    return some
+
+
+def has_few_domains(reaches: Iterable[Reach]) -> bool:
+    """Whether these counters count in few domains, each of one topology key."""
     n_domains = 0
-    for reach in reaches_of(state):
+    for reach in reaches:
         n_domains += len(reach.counter.by_domain)
-        n_domains += sum([len(counter.by_domain) for counter, sign in reach.others if sign > 0])
+        if reach.others:
+            n_domains += sum([len(counter.by_domain) for counter, sign in reach.others if sign > 0])
         if n_domains > MAX_FEW_DOMAINS or len(reach.columns) > 1 or reach.columns[0].further:
             return False
     return True

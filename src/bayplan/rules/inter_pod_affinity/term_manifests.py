@@ -63,11 +63,13 @@ def set_limit(pod: Manifest, original: Manifest, path: str, limit: int) -> None:
     _write(pod, found["source"], affinity)
 
 
-def paths_of(pod: Manifest, is_meant: Callable[[PodTerm], bool], labels: dict[str, str]) -> list[str]:
-    """The paths of the required anti-affinity terms of a pod with these labels that are meant."""
+def paths_of(pod: Manifest, is_meant: Callable[[PodTerm], bool]) -> list[str]:
+    """The paths of the required anti-affinity terms of a pod, or of a template, that are meant."""
+    metadata = pod.get("metadata") or {}
+    is_stored = bool(metadata.get("uid") or metadata.get("resourceVersion"))
     spec = msgspec.convert(_read(pod, _SPEC), Affinity)
     annotated = msgspec.convert(_read(pod, _annotation_path()), AnnotatedAffinity)
-    found = pods.affinity_terms(spec, annotated, labels)
+    found = pods.affinity_terms(spec, annotated, metadata.get("labels") or {}, is_stored=is_stored)
     return [term.path for term in found.anti_required if is_meant(term)]
 
 

@@ -132,8 +132,7 @@ class TopologySpread(Rule[SpreadPart, SpreadState]):
     def has_domain_effects(self, state: SpreadState) -> bool:
         return not state.soft
 
-    def domain_effects(self, state: SpreadState, index: PlacementIndex) -> list[DomainEffects] | None:
-        del index
+    def domain_effects(self, state: SpreadState) -> list[DomainEffects] | None:
         found = []
         for counted in state.hard:
             rejected = {ABSENT}

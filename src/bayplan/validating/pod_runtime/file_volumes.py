@@ -96,7 +96,7 @@ def validate_csi(source: Field) -> list[Cause]:
 
 
 def validate_image(source: Field) -> list[Cause]:
-    """The files of an image. Its reference is only required in a pod."""
+    """The files of an image. Whether its reference is required depends on where it is."""
     return source["pullPolicy"].check_enum(PULL_POLICIES)
 
 

@@ -65,7 +65,9 @@ def validate_stateful_set_runtime(stateful_set: Field) -> list[Cause]:
         claimed = dict.fromkeys(claim["metadata"]["name"].text() for claim in claims.items())
         others = [volume.value for volume in spec["volumes"].items() if volume["name"].text() not in claimed]
         value["volumes"] = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claimed] + others
-    return validate_template_runtime(Field(template.path, {"metadata": template["metadata"].value, "spec": value}))
+    return validate_template_runtime(
+        Field(template.path, {"metadata": template["metadata"].value, "spec": value}, template.version)
+    )
 
 
 def validate_claim_templates(stateful_set: Field) -> list[Cause]:

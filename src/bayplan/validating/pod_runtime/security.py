@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.validating import go_text, names
 from bayplan.validating.fields import Cause, Field
 from bayplan.validating.pod_runtime import mounts
@@ -19,7 +20,7 @@ MAX_ID = 2**31 - 1
 PROC_MOUNTS = ("Default", "Unmasked")
 CHANGE_POLICIES = ("Always", "OnRootMismatch")
 GROUP_POLICIES = ("Merge", "Strict")
-LABEL_POLICIES = ("Recursive",)  # others are behind a feature gate that is off
+LABEL_POLICIES = ("MountOption", "Recursive")  # the first is behind a feature gate that is off before 1.37
 LOCALHOST = "Localhost"
 PROFILE_TYPES = (LOCALHOST, "RuntimeDefault", "Unconfined")
 MAX_PROFILE_BYTES = 4095
@@ -92,10 +93,12 @@ def validate_pod_security(spec: Field) -> list[Cause]:
         found += _validate_windows_options(context["windowsOptions"])
         found += _validate_app_armor(context["appArmorProfile"])
         found += context["supplementalGroupsPolicy"].check_enum(GROUP_POLICIES, empty_is_default=False)
-        found += context["seLinuxChangePolicy"].check_enum(LABEL_POLICIES, empty_is_default=False)
+        policies = LABEL_POLICIES if spec.version >= V1_37 else LABEL_POLICIES[1:]
+        found += context["seLinuxChangePolicy"].check_enum(policies, empty_is_default=False)
     if spec["shareProcessNamespace"].is_true() and spec["hostPID"].is_true():
-        # In upstream's internal type, the field is part of the security context.
-        found.append(context["shareProcessNamespace"].invalid(SHARED_WITH_HOST, "true"))
+        # In upstream's internal type of 1.36, the field is part of the security context.
+        shared = (spec if spec.version >= V1_37 else context)["shareProcessNamespace"]
+        found.append(shared.invalid(SHARED_WITH_HOST, "true"))
     if spec["hostUsers"].value is False:
         found += [path.forbidden(OWN_USERS) for path in _shared_with_node(spec)]
     return found

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.validating import go_text, names, resources, selectors
 from bayplan.validating.fields import Cause, Field, missing_texts
 from bayplan.validating.pod_runtime import file_volumes, storage_volumes
@@ -80,7 +81,7 @@ def _validate_source(volume: Field, owner: VolumeOwner) -> list[Cause]:
     if first == "ephemeral" and owner.name and name.text():
         claim = f"{owner.name}-{name.text()}"
         found += [name.invalid(f"PVC name {go_text.quoted(claim)}: {detail}") for detail in names.dns_subdomain(claim)]
-    if first == "image" and owner.is_pod:
+    if first == "image" and (owner.is_pod or volume.version >= V1_37):
         found += missing_texts(volume["image"]["reference"])
     if volume["iscsi"].present:
         found += storage_volumes.validate_iscsi_initiator(volume)
