@@ -109,7 +109,7 @@ lock:  ## write the files with pinned versions from pyproject.toml
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet uv
 	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-header --no-annotate pyproject.toml --group dev --group build -o requirements.txt --upgrade
+	  --no-header --no-annotate pyproject.toml --group dev --group build --group docs -o requirements.txt --upgrade
 	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --no-annotate pyproject.toml -c requirements.txt -o deploy/requirements.txt --upgrade
 
