@@ -5,12 +5,13 @@ The changes since the last call give each class a queueing hint: the rules that 
 lift the rejection; a change of a node matters to all. The classes with a hint are evaluated by the engine, at the cost
 of one decision each. One pod of a class that is schedulable now, or that preemption can make schedulable, is returned;
 the next one only after that one is placed or nominated. So no attempt is futile, and no schedulable pod is missed. The
-caller limits the time of one call; the remaining classes are evaluated by the next one.
+caller limits the time of one call: what is left of grouping, of reading changes and of evaluating is done by the next
+ones, because tenants may create thousands of pods that have a class of their own each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic
 
 import msgspec
@@ -117,7 +118,10 @@ class UnschedulablePods(Generic[Pending]):
         self._signature_of: dict[WorkloadKey, Hashable] = {}
         self._activated: dict[WorkloadKey, Hashable] = {}  # pods whose class waits for the result of their attempt
         self._position = index.journal.end
-        self._generation = index.peer_index.owner_rules.generation
+        self._generation = self._mentions = -1  # of the rules of placed pods, and of what terms mention
+        self._ungrouped: dict[WorkloadKey, object] = {}  # pods whose class is to be checked after a change of terms
+        self._changes: list[Change] = []
+        self._unread: dict[Hashable, None] = {}  # classes for which the hints of `_changes` are not known yet
         self._for_retry: dict[Hashable, None] = {}  # classes with a hint, in this order
         self._for_sweep: dict[Hashable, None] = {}  # classes without one, which the sweep evaluates
         self._outdated: list[Pending] = []
@@ -161,10 +165,11 @@ class UnschedulablePods(Generic[Pending]):
         if signature is not None:
             members = self._classes[signature].members
             del members[key]
+            self._ungrouped.pop(key, None)
             if not members:
                 del self._classes[signature]
-                self._for_retry.pop(signature, None)
-                self._for_sweep.pop(signature, None)
+                for signatures in (self._unread, self._for_retry, self._for_sweep):
+                    signatures.pop(signature, None)
 
     def placed(self, workload: Workload) -> None:
         """Mark the class of a pod that is placed or nominated: the next one may be schedulable too."""
@@ -180,22 +185,15 @@ class UnschedulablePods(Generic[Pending]):
 
     @property
     def has_candidates(self) -> bool:
-        """Whether classes are left to be evaluated."""
-        return bool(self._for_retry or self._for_sweep)
+        """Whether something is left to be done without a further change."""
+        return bool(self._for_retry or self._for_sweep or self._unread or self._ungrouped)
 
     def pop_schedulable(self, out_of_time: OutOfTime = lambda: False) -> list[Pending]:
         """Remove and return the pods that the changes since the last call have made schedulable."""
         if not self._classes:
             return []
-        changes = self._index.journal.since(self._position)
-        self._position = self._index.journal.end
-        if self._generation != self._index.peer_index.owner_rules.generation:
-            self._regroup()
-        if changes is None or len(changes) > MAX_REPLAYED_CHANGES:
-            self.mark_all_for_retry()
-        else:
-            for change in changes:
-                self._mark_by_hint(change)
+        self._regroup(out_of_time)
+        self._read_changes(out_of_time)
         return self._evaluate(self._for_retry, out_of_time)
 
     def mark_all_for_sweep(self) -> None:
@@ -221,6 +219,7 @@ class UnschedulablePods(Generic[Pending]):
         while signatures:
             signature = next(iter(signatures))
             del signatures[signature]
+            self._unread.pop(signature, None)  # the index has these changes
             one = self._classes[signature]
             self.n_evaluations += 1
             chosen = self._schedulable_of(one)
@@ -253,28 +252,65 @@ class UnschedulablePods(Generic[Pending]):
                 return pending
         return self._evaluator.pod_helped_by_preemption(one.members, self._nominations)
 
-    def _mark_by_hint(self, change: Change) -> None:
-        """Mark the classes that a change gives a queueing hint."""
-        if change.type is ChangeType.WORKLOAD_REMOVED and change.workload is not None and change.workload.terminating:
-            # A victim is gone: a pod nominated to its node has the resources, or may preempt others now.
-            for pod, node in self._nominations.all():
-                if pod.key in self._signature_of and self._index.slots.by_name.get(node) in change.slots:
-                    self._mark_for_retry(self._signature_of[pod.key])
-        for signature, one in self._classes.items():
-            if signature not in self._for_retry and one.queueing_hint(change, self._index):
+    def _read_changes(self, out_of_time: OutOfTime) -> None:
+        """Mark the classes that the changes since the last call give a queueing hint, until the time is over."""
+        if not self._unread:
+            self._changes = self._next_changes()
+            self._unread = dict.fromkeys(self._classes) if self._changes else {}
+        while self._unread:
+            signature = next(iter(self._unread))
+            del self._unread[signature]
+            one = self._classes[signature]
+            if signature not in self._for_retry and any(one.queueing_hint(c, self._index) for c in self._changes):
                 self._mark_for_retry(signature)
+            if out_of_time():
+                break
+
+    def _next_changes(self) -> list[Change]:
+        """The changes to read for each class; none if all classes are marked without that."""
+        changes = self._index.journal.since(self._position)
+        self._position = self._index.journal.end
+        if changes is None or len(changes) > MAX_REPLAYED_CHANGES:
+            self.mark_all_for_retry()
+            return []
+        self._mark_nominated(changes)
+        return changes
+
+    def _mark_nominated(self, changes: Sequence[Change]) -> None:
+        """Mark the pods nominated to a node that a victim has left: they have room there, or may preempt others."""
+        left = {
+            slot
+            for change in changes
+            if change.type is ChangeType.WORKLOAD_REMOVED
+            and change.workload is not None
+            and change.workload.terminating
+            for slot in change.slots
+        }
+        for pod, node in self._nominations.all() if left else ():
+            if pod.key in self._signature_of and self._index.slots.by_name.get(node) in left:
+                self._mark_for_retry(self._signature_of[pod.key])
 
     def _signature(self, workload: Workload) -> Hashable:
         """The signature, with what preemption and the choice of the profile read beyond the rules."""
         signature = equivalence.signature(workload, self._index)
         return signature, workload.scheduler_name, workload.priority, workload.preempts
 
-    def _regroup(self) -> None:
-        """Group the pods again: terms have changed, which may distinguish pods that were equivalent before."""
-        self._generation = self._index.peer_index.owner_rules.generation
-        pods = [pending for one in self._classes.values() for pending in one.members.values()]
-        for pending in pods:
-            if self._signature(pending.workload) != self._signature_of[pending.key]:
-                self._take(pending.key)
+    def _regroup(self, out_of_time: OutOfTime) -> None:
+        """Group the pods again if terms have changed, which may distinguish pods that were equivalent before."""
+        peer_index = self._index.peer_index
+        if self._generation != peer_index.owner_rules.generation:
+            self._generation = peer_index.owner_rules.generation
+            if self._mentions != peer_index.terms.mentions_generation:
+                self._mentions = peer_index.terms.mentions_generation
+                self._ungrouped |= self._signature_of  # those that are left over from the last time come first
+        while self._ungrouped:
+            key = next(iter(self._ungrouped))
+            del self._ungrouped[key]
+            signature = self._signature_of[key]
+            pending = self._classes[signature].members[key]
+            if self._signature(pending.workload) != signature:
+                self._take(key)
                 self.add(pending)
-                self._mark_for_retry(self._signature_of[pending.key])
+                self._mark_for_retry(self._signature_of[key])
+            if out_of_time():
+                break
