@@ -196,3 +196,85 @@ def test_bindings_of_a_fleet_are_checked_against_their_clusters(run, files):
     assert {item["graceSeconds"] for item in items} == {None}
     assert {victim["name"] for item in items for victim in item["victims"]} == {"shop/two-deployment"}
     assert run("violations", "-f", "fleet.yaml", "-o", "name").stdout == "deployment/one\ndeployment/two\n"
+
+
+ENFORCED = """\
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: eu}
+spec: {syncMode: Push}
+---
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: us}
+spec: {syncMode: Push}
+---
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata:
+  name: quiet-deployment
+  namespace: shop
+  annotations:
+    bayplan.io/workload-labels: '{"app": "quiet"}'
+    bayplan.io/placement: |
+      workloadAntiAffinity:
+        requiredDuringSchedulingRequiredDuringExecution:
+        - labelSelector: {matchLabels: {app: loud}}
+        requiredDuringSchedulingIgnoredDuringExecution:
+        - labelSelector: {matchLabels: {app: near}}
+spec:
+  resource: {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: quiet}
+  schedulePriority: {priority: 5}
+  clusters: [{name: eu, replicas: 1}, {name: us, replicas: 1}]
+---
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata:
+  name: loud-deployment
+  namespace: shop
+  annotations: {bayplan.io/workload-labels: '{"app": "loud"}'}
+spec:
+  resource: {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: loud}
+  clusters: [{name: us, replicas: 1}]
+---
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata:
+  name: near-deployment
+  namespace: shop
+  annotations: {bayplan.io/workload-labels: '{"app": "near"}'}
+spec:
+  resource: {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: near}
+  clusters: [{name: eu, replicas: 1}]
+"""
+
+
+def test_in_a_fleet_only_rules_of_execution_evict_and_only_from_the_cluster_where_they_are_broken(run, files, tmp_path):
+    (tmp_path / "enforced.yaml").write_text(ENFORCED)
+    result = run("violations", "-f", "enforced.yaml")
+    assert result.exit_code == 1
+    _, reported, enforced = (re.split(r"  +", line) for line in result.stdout.splitlines())
+    assert enforced == [
+        "shop",
+        "quiet-deployment",
+        "anti-affinity to app=loud",
+        "cluster=us",
+        "shop/loud-deployment",
+        "shop/loud-deployment from us",
+        "1m",
+        "lower priority than a workload that it conflicts with",
+    ]
+    assert reported[-3:] == [
+        "none",
+        "-",
+        "not required during execution; without shop/near-deployment it would be met",
+    ]
+    assert result.stderr.endswith("note: 2 violations; 1 binding would be evicted\n")
+    items = json.loads(run("violations", "-f", "enforced.yaml", "-o", "json", "--anti-affinity-grace", "5s").stdout)
+    by_term = {item["selector"]: item for item in items["items"]}
+    assert by_term["app=loud"]["graceSeconds"] == 5
+    assert [(victim["name"], victim["cluster"]) for victim in by_term["app=loud"]["victims"]] == [
+        ("shop/loud-deployment", "us")
+    ]
+    assert by_term["app=near"]["graceSeconds"] is None
+    assert items["summary"]["wouldGo"] == 1

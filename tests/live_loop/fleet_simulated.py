@@ -6,6 +6,7 @@ import datetime as dt
 import msgspec
 
 from bayplan.kube_api.errors import ApiError, ConflictError, NotFoundError, Status
+from bayplan.live import fleet_writer
 from bayplan.live.assembly import SchedulerSettings
 from bayplan.live.cluster_writer import ObjectRef, PodGoneError, RejectedError, UnknownOutcomeError
 from bayplan.live.fleet_assembly import FleetAssembly
@@ -30,6 +31,7 @@ class FleetServer:
     def __init__(self):
         self.bindings, self.reports, self.patches, self.events = {}, [], [], []
         self.refusals, self.lost_answers = [], 0
+        self.evictions, self.eviction_faults = [], []
         self.before_patch = lambda: None
         self._version = 0
 
@@ -67,6 +69,15 @@ class FleetServer:
 
     async def read(self, binding: ObjectRef):
         return self.typed(f"{binding.namespace}/{binding.name}")
+
+    async def evict(self, binding: ObjectRef, task):
+        key = f"{binding.namespace}/{binding.name}"
+        if self.eviction_faults:
+            raise self.eviction_faults.pop(0)
+        if key not in self.bindings:
+            raise PodGoneError("gone")
+        self.evictions.append((binding.name, task["fromCluster"]))
+        return self.put(merged(self.bindings[key], fleet_writer.eviction_patch(self.bindings[key], binding, task)))
 
     async def post_event(self, event):
         self.events.append((event["regarding"]["name"], event["reason"], event["note"]))
@@ -141,13 +152,24 @@ class FleetSimulation:
 
     def template(self, name, labels, annotations=None):
         """Report the metadata of the Deployment of a binding."""
-        meta = ObjectMeta(name=name, namespace="shop", labels=labels, annotations=annotations)
+        self.template_of("shop", name, labels, annotations)
+
+    def template_of(self, namespace, name, labels, annotations=None):
+        meta = ObjectMeta(name=name, namespace=namespace, labels=labels, annotations=annotations)
         self.state.put_template(DEPLOYMENT, ApiObject(metadata=meta))
 
     def change(self, name, patch):
         """Change a binding as another controller does. The change is not reported yet."""
         key = f"shop/{name}-deployment"
         self.server.put(merged(self.server.bindings[key], patch))
+
+    def namespace(self, name, labels=None):
+        self.state.index.set_namespace(name, labels or {})
+
+    def end_evictions(self, name):
+        """As the controller of graceful evictions does once the copies elsewhere are healthy."""
+        self.change(name, {"spec": {"gracefulEvictionTasks": None}})
+        self.report()
 
     def delete(self, name):
         key = WorkloadKey(f"shop/{name}-deployment")

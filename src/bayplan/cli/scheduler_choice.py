@@ -75,7 +75,6 @@ class SchedulerChoice(msgspec.Struct, frozen=True, kw_only=True):
 
         taken = await fleet_resources.is_fleet(self.connection) if self.fleet is None else self.fleet
         given = {
-            "--enforcement": self.settings.enforcement is not None,
             "--audit": self.audits is not None,
             "--reserve-after": self.settings.reserve_after > 0,
         }
@@ -111,19 +110,23 @@ class SchedulerChoice(msgspec.Struct, frozen=True, kw_only=True):
             contextlib.nullcontext() if self.audits is None else self.audits(running),
             _followed(running, *beside, loop_timer=loop_timer),
         ):
-            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, running.toggle_enforcement)
             await process.run_together(running, *beside)
 
 
 @contextlib.asynccontextmanager
 async def _followed(*running: SchedulerProcess[Any], loop_timer: IterationTimer) -> AsyncIterator[None]:
-    """Measure the loop of schedulers, and stop them on a signal."""
+    """Measure the loop of schedulers; on signals stop them, or switch their enforcement off or on."""
     loop_timer.on_iteration = running[0].observe_loop_iteration
 
     def stop() -> None:
         for one in running:
             one.stop()
 
+    def toggle_enforcement() -> None:
+        for one in running:
+            one.toggle_enforcement()
+
     for stopping in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(stopping, stop)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, toggle_enforcement)
     yield

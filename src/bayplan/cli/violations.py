@@ -17,7 +17,7 @@ _ENFORCING = "Enforcement"
 
 
 class GraceArguments(TypedDict):
-    """The arguments of `violations` of a cluster."""
+    """The arguments of `violations`."""
 
     affinity_grace: float
     anti_affinity_grace: float
@@ -69,7 +69,7 @@ GRACE = commands.OptionGroup(
             "--only-if-placeable",
             is_flag=True,
             heading=_ENFORCING,
-            help="Evict a pod only if it fits on another node.",
+            help="Evict a pod only if it fits on another node, or a workload from a cluster only if it fits on others.",
         ),
         commands.Option(
             "--grant",
@@ -95,9 +95,10 @@ GRACE = commands.OptionGroup(
     ),
     details=(
         "Execution-time rules are the terms of requiredDuringSchedulingRequiredDuringExecution. In a fleet, all "
-        "required workload affinity terms and groups are checked against the clusters of the bindings. The evictions "
-        "are those of `bayplan run --enforce` after the grace period; this command evicts nothing. Exit code 0 if "
-        "there are no violations, 1 if there are."
+        "required workload affinity terms and groups are checked against the clusters of the bindings; those that are "
+        "required during scheduling only are reported, and evict nothing. The evictions are those of `bayplan run "
+        "--enforce` after the grace period; this command evicts nothing. Exit code 0 if there are no violations, 1 if "
+        "there are."
     ),
     groups=(options.INPUT, options.SCOPE, options.DECISIONS, GRACE, options.ARRANGEMENT, options.CONSOLE),
     params=(
@@ -118,9 +119,7 @@ def violations(
 ) -> int:
     """Write the violations; exit code 1 if there are any."""
     found = loading.load(sources, scope, decisions, console)
-    from bayplan.library.cluster import Cluster
-
-    answer = found.violations(**grace.arguments()) if isinstance(found, Cluster) else found.violations()
+    answer = found.violations(**grace.arguments())
     width, headers, sort_by = console.table_width, arrangement.headers, arrangement.sort_by
     console.answer(answer.to_text(output, width=width, headers=headers, sort_by=sort_by))
     for line in answer.summary:

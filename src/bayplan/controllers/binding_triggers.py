@@ -183,6 +183,7 @@ def _without_groups(placement: wire.WirePlacement) -> tuple[object, ...]:
         placement.preferred_cluster_affinities,
         placement.cluster_affinities if _inherits(placement) else None,  # then all groups are tiers of one
         placement.workload_anti_affinity,
+        near.required_during_scheduling_required_during_execution,
         near.required_during_scheduling_ignored_during_execution,
         near.preferred_during_scheduling_ignored_during_execution,
     )

@@ -2,7 +2,8 @@
 The rules that must hold while a workload runs, and each rule as it is tracked in the index.
 
 An `ExecutionRule` says which peers it matches, in which domains, and how many of them are allowed. A pod's rules are
-its terms that are required during execution. For a binding they are all required terms and Karmada's groups.
+its terms that are required during execution. For a binding they are all required terms and Karmada's groups, of which
+only the terms that are required during execution are enforced; the others are reported.
 
 A `TrackedRule` has the owners of one rule by domain, and for which of them it is broken. It reads counters by domain,
 never workloads. All owners of a rule in a domain are evaluated by the same count, so a domain is evaluated again only
@@ -57,7 +58,7 @@ class MatchingSet(msgspec.Struct, frozen=True):
 
 class ExecutionRule(msgspec.Struct, frozen=True):
     """
-    One rule of its owners. `path` and `shown` are for messages.
+    One rule of its owners. `path` and `shown` are for messages. Evictions are only for rules that are `enforced`.
 
     `lone_member_sets` are for the first-pod rule: an affinity that matches its owner is not violated while the owner is
     the only member. That is the case if in one of these lists the owner, and no other workload, matches all terms.
@@ -70,6 +71,7 @@ class ExecutionRule(msgspec.Struct, frozen=True):
     path: str = ""
     shown: str = ""
     lone_member_sets: tuple[tuple[MatchingSet, ...], ...] = ()
+    enforced: bool = True
 
 
 def execution_rules_of(workload: Workload, semantics: Semantics) -> tuple[ExecutionRule, ...]:
@@ -136,7 +138,15 @@ def _affinity_rule(
     shown = show_term(one.source)
     if len(met_by.parts) > 1:
         shown = f"{' and '.join(dict.fromkeys(show_term(each.source) for each in affinity.required))}, all in one pod"
-    return ExecutionRule(RuleType.AFFINITY, met_by, one.keys, path=one.source.path, shown=shown, lone_member_sets=sets)
+    return ExecutionRule(
+        RuleType.AFFINITY,
+        met_by,
+        one.keys,
+        path=one.source.path,
+        shown=shown,
+        lone_member_sets=sets,
+        enforced=one.source.during_execution,
+    )
 
 
 def _met_by(one: ResolvedTerm, resolved: ResolvedTerms, semantics: Semantics) -> PeerTerm:
@@ -147,7 +157,15 @@ def _met_by(one: ResolvedTerm, resolved: ResolvedTerms, semantics: Semantics) ->
 def _anti_affinity_rule(one: ResolvedTerm) -> ExecutionRule:
     # A terminating pod resolves the conflict without an eviction.
     term = msgspec.structs.replace(one.term, counts_terminating=False)
-    return ExecutionRule(RuleType.ANTI_AFFINITY, term, one.keys, one.limit, one.source.path, show_term(one.source))
+    return ExecutionRule(
+        RuleType.ANTI_AFFINITY,
+        term,
+        one.keys,
+        one.limit,
+        one.source.path,
+        show_term(one.source),
+        enforced=one.source.during_execution,
+    )
 
 
 @memoised(4096)
@@ -162,6 +180,7 @@ def _rules_of_groups(
             (TARGET,),
             path=f"workloadAffinityGroups.{field}",
             shown=group,
+            enforced=False,
         )
         for rule_type, label, group, field in (
             (RuleType.GROUP_AFFINITY, AFFINITY_GROUP, affinity_group, "affinityGroup"),

@@ -40,7 +40,8 @@ class Violation(msgspec.Struct, frozen=True):
     `lone_member_without`: the rule matches its owner, and without all other members of any of these sets the owner
     would be the lone member, which is no violation. The sets may contain the owner.
 
-    `protected` contains the peers that the rule may not evict, because their namespace has not consented.
+    `protected` contains the peers that the rule may not evict, because their namespace has not consented. A rule that
+    is not `enforced` is reported, and evicts nothing.
     """
 
     owner: WorkloadKey
@@ -55,6 +56,7 @@ class Violation(msgspec.Struct, frozen=True):
     limit: int = 0
     lone_member_without: tuple[frozenset[WorkloadKey], ...] = ()
     protected: frozenset[WorkloadKey] = frozenset()
+    enforced: bool = True
 
     @property
     def id(self) -> ViolationId:
@@ -117,6 +119,7 @@ class _ViolationBuilder:
             limit=rule.limit,
             lone_member_without=self._lone_member_without(tracked, record, peers),
             protected=self._protected_among(peers, tracked, breach, workload.namespace),
+            enforced=rule.enforced,
         )
 
     def _protected_among(

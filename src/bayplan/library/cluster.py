@@ -178,20 +178,14 @@ class Cluster(State):
         the namespaces of `grant` may evict pods of every namespace.
         """
         from bayplan.enforcing import preview
-        from bayplan.enforcing.planning import EnforcementSettings
         from bayplan.engine.engine import Engine
         from bayplan.library import running
         from bayplan.library import settings as deciding
 
         self._check_nothing_is_supposed("violations")
-        arguments.check_seconds("affinity_grace", affinity_grace)
-        arguments.check_seconds("anti_affinity_grace", anti_affinity_grace)
         rules, includes = deciding.rules(self._reading.spec.settings), self._scope.includes()
-        settings = EnforcementSettings(
-            affinity_grace=affinity_grace,
-            anti_affinity_grace=anti_affinity_grace,
-            only_if_placeable=only_if_placeable,
-            granted=frozenset(arguments.several("grant", grant)),
+        settings = running.enforcement_settings(
+            affinity_grace, anti_affinity_grace, grant, only_if_placeable=only_if_placeable
         )
         with self._reading.asked():
             cluster = self._loaded()
@@ -202,7 +196,6 @@ class Cluster(State):
             return running.violations_of(
                 found,
                 cluster.index,
-                settings,
                 lambda one: includes(one.namespace, one.labels),
                 self._reading.notes,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from bayplan.errors import ArgumentError, InputError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bayplan.library.running import MovePlan, Violations
     from bayplan.model.workloads import Workload
     from bayplan.reading.fleet import LoadedFleet
+    from bayplan.wire.fleets import ResourceBinding
 
 
 class Fleet(State):
@@ -137,17 +138,36 @@ class Fleet(State):
             notes = (*self._reading.notes, *((found.note,) if found.note else ()))
             return explanation_of(found.explanation, found.current, notes=notes)
 
-    def violations(self) -> Violations:
-        """The required workload affinity terms and groups that are violated; nothing enforces them in a fleet."""
+    def violations(
+        self,
+        *,
+        affinity_grace: float = 300.0,
+        anti_affinity_grace: float = 60.0,
+        only_if_placeable: bool = False,
+        grant: Iterable[str] = (),
+    ) -> Violations:
+        """
+        The required workload affinity terms and groups that are violated, and what enforcement would evict for them.
+
+        Only terms that are required during execution are enforced; the others are reported. The times are in seconds.
+        With `only_if_placeable` a workload leaves a cluster only if it fits without it. Rules of the namespaces of
+        `grant` may evict workloads of every namespace.
+        """
+        from bayplan.assigning.cluster_ranking import FleetEngine
         from bayplan.enforcing import preview
         from bayplan.library import running
+        from bayplan.rules import fleet_profile
 
         self._check_nothing_is_supposed("violations")
+        settings = running.enforcement_settings(
+            affinity_grace, anti_affinity_grace, grant, only_if_placeable=only_if_placeable
+        )
         with self._reading.asked():
             fleet = self._loaded()
             self._reading.moved_to(self)
-            found = preview.preview_fleet(fleet.index)
-            return running.violations_of(found, fleet.index, None, self._includes, self._reading.notes)
+            engine = FleetEngine(fleet.index, fleet_profile.fleet_rules())
+            found = preview.preview_fleet(engine, settings, lambda key: _is_ours(fleet.bindings[key]))
+            return running.violations_of(found, fleet.index, self._includes, self._reading.notes)
 
     def rebalance(self, *, max_moves: int = 5) -> MovePlan:
         """The fewest moves of workloads that improve soft rules most."""
@@ -215,3 +235,11 @@ def load(
         raise ArgumentError("nothing to read: give at least one path")
     namespace = namespace or DEFAULT_NAMESPACE
     return opened(InputSpec(state=state, change=applied, namespace=namespace, settings=settings or Settings()))
+
+
+def _is_ours(binding: ResourceBinding) -> bool:
+    """Whether this scheduler places the binding, so that enforcement may evict it."""
+    from bayplan.controllers import binding_triggers
+
+    reason = binding_triggers.reason_to_skip(binding, handwritten=True)
+    return reason in ("", binding_triggers.NO_PLACEMENT)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from bayplan.library import arguments
 from bayplan.library.answers import DOCUMENT_FORMATS, Answer, frozen
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ class Violations(Answer, msgspec.Struct, frozen=True, eq=False):
     notes: tuple[str, ...]
     summary: tuple[str, ...]
     _preview: EnforcementPreview
-    _settings: EnforcementSettings | None
     _workloads: Mapping[WorkloadKey, Workload]
     _formats = ("table", "wide", *DOCUMENT_FORMATS, "name", "csv", "jsonpath=", "custom-columns=")
 
@@ -72,7 +72,7 @@ class Violations(Answer, msgspec.Struct, frozen=True, eq=False):
     def _document(self) -> dict[str, Any]:
         from bayplan.writing import violation_report
 
-        return violation_report.document(self._preview, self._settings)
+        return violation_report.document(self._preview)
 
     def _text(self, output: str, width: int | None, arrangement: Arrangement) -> str:
         from bayplan.writing import chosen_output, violation_report
@@ -82,7 +82,7 @@ class Violations(Answer, msgspec.Struct, frozen=True, eq=False):
         if not self.rules:
             return ""
         is_wide = output in ("wide", chosen_output.CSV)
-        found = violation_report.table(self._preview, self._settings, wide=is_wide)
+        found = violation_report.table(self._preview, wide=is_wide)
         return chosen_output.table(found, width, output, arrangement)
 
     def _summary(self) -> str:
@@ -92,11 +92,10 @@ class Violations(Answer, msgspec.Struct, frozen=True, eq=False):
 def violations_of(
     whole: EnforcementPreview,
     index: PlacementIndex,
-    settings: EnforcementSettings | None,
     is_included: Callable[[Workload], bool],
     notes: tuple[str, ...],
 ) -> Violations:
-    """The value: violations whose owner or one of whose peers is in scope; no settings for fleets."""
+    """The value: violations whose owner or one of whose peers is in scope."""
 
     def concerns(key: WorkloadKey) -> bool:
         record = index.records.get(key)
@@ -109,9 +108,8 @@ def violations_of(
         rules=tuple(map(_violated, verdicts)),
         exact=shown.exact,
         notes=notes,
-        summary=tuple(_violation_counts(shown, "binding" if settings is None else "pod")),
+        summary=tuple(_violation_counts(shown)),
         _preview=shown,
-        _settings=settings,
         _workloads={key: index.records[key].workload for key in owners},
     )
 
@@ -128,17 +126,34 @@ def _violated(verdict: EnforcementVerdict) -> ViolatedRule:
         topology_key=found.topology_key,
         domain=found.domain,
         peers=tuple(found.peers),
-        evicted=frozen({one.victim: one.why for one in verdict.outcomes if not one.spared}),
+        evicted=frozen({one.victim: one.why for one in verdict.evicted}),
         spared=frozen({one.victim: one.spared for one in verdict.outcomes if one.spared}),
     )
 
 
-def _violation_counts(shown: EnforcementPreview, victim: str) -> Iterator[str]:
+def enforcement_settings(
+    affinity_grace: float, anti_affinity_grace: float, grant: Iterable[str], *, only_if_placeable: bool
+) -> EnforcementSettings:
+    """The settings of the enforcement that is previewed; raises ArgumentError."""
+    from bayplan.enforcing.planning import EnforcementSettings
+
+    arguments.check_seconds("affinity_grace", affinity_grace)
+    arguments.check_seconds("anti_affinity_grace", anti_affinity_grace)
+    return EnforcementSettings(
+        affinity_grace=affinity_grace,
+        anti_affinity_grace=anti_affinity_grace,
+        only_if_placeable=only_if_placeable,
+        granted=frozenset(arguments.several("grant", grant)),
+    )
+
+
+def _violation_counts(shown: EnforcementPreview) -> Iterator[str]:
     n_violations = len(shown.verdicts)
     if not n_violations:
         yield "no violations"
         return
-    evicted = {outcome.victim for verdict in shown.verdicts for outcome in verdict.outcomes if not outcome.spared}
+    victim = "binding" if shown.of_fleet else "pod"
+    evicted = {outcome.victim for verdict in shown.verdicts for outcome in verdict.evicted}
     violations, victims = ("" if n == 1 else "s" for n in (n_violations, len(evicted)))
     yield f"{n_violations} violation{violations}; {len(evicted)} {victim}{victims} would be evicted"
     if not shown.exact:

@@ -14,6 +14,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
 from bayplan.live.assembly import RecordedAssembly, SchedulerSettings
 from bayplan.live.events import EventRecorder
+from bayplan.live.fleet_enforcement import FleetEnforcement
 from bayplan.live.fleet_metrics import FleetMetrics
 from bayplan.live.fleet_scheduler import FleetContext, FleetScheduler
 from bayplan.live.fleet_writer import FleetWriter
@@ -63,18 +64,31 @@ class FleetAssembly(RecordedAssembly):
             writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second
         )
         peer_names = PeerNames(settings.names_other_namespaces, "workload")
+        parts = FleetContext(self.state, self.engine, writer, self.events, self.metrics, clock, wall, peer_names)
         self.scheduler = FleetScheduler(
-            FleetContext(self.state, self.engine, writer, self.events, self.metrics, clock, wall, peer_names),
+            parts,
             evaluator,
             LoopSettings(clock, activity, InFlightBinds(on_free=activity.set), self._record_changes),
             self._record_decision,
         )
+        self.enforcement: FleetEnforcement | None = None
+        if settings.enforcement is not None:
+            dry_run = settings.enforcement_dry_run or settings.dry_run
+            self.enforcement = FleetEnforcement(parts, settings.enforcement, dry_run=dry_run)
         self._add_metrics()
 
     def change_handler(self, resource: Resource) -> Callable[[], None]:
         """Return what to call after an object of this resource has changed."""
         del resource
-        return self.scheduler.changed
+        scheduler, enforcement = self.scheduler, self.enforcement
+        if enforcement is None:
+            return scheduler.changed
+
+        def changed() -> None:
+            scheduler.changed()
+            enforcement.changed()
+
+        return changed
 
     def recording_header(self) -> dict[str, Any]:
         """Return the settings that a recording repeats."""

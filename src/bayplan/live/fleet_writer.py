@@ -20,6 +20,7 @@ from bayplan.live.cluster_writer import (
     EventWriter,
     FencedWriter,
     ObjectRef,
+    PodGoneError,
     RejectedError,
     translated_errors,
 )
@@ -55,6 +56,15 @@ class FleetWriter(EventWriter, Protocol):
         """Return the binding as it is now."""
         ...
 
+    async def evict(self, binding: ObjectRef, task: dict[str, Any]) -> ResourceBinding:
+        """
+        Move a cluster of the binding to its tasks of graceful eviction, and return the binding.
+
+        PodGoneError if the binding is another one by now, or not on the cluster; RejectedError if it has changed since
+        it was read.
+        """
+        ...
+
 
 class ApiServerFleetWriter(FencedWriter):
     """The FleetWriter of a real control plane."""
@@ -74,6 +84,30 @@ class ApiServerFleetWriter(FencedWriter):
         path = resources.of_kind(binding.kind).path(binding.namespace, binding.name)
         with translated_errors:
             return decoding.decoded(_binding, await self._connection.get(path), self._connection.tried("GET", path))
+
+    async def evict(self, binding: ObjectRef, task: dict[str, Any]) -> ResourceBinding:
+        resource = resources.of_kind(binding.kind)
+        path = resource.path(binding.namespace, binding.name)
+        with translated_errors:
+            # As it is written: lists are replaced as a whole, and other tasks have fields that are not known here.
+            found = msgspec.json.decode(await self._connection.get(path))
+            body = eviction_patch(found, binding, task)
+            answer = await writes.patch(self._fenced, resource, binding.namespace, binding.name, body)
+            return decoding.decoded(_binding, answer, self._connection.tried("PATCH", path))
+
+
+def eviction_patch(found: dict[str, Any], binding: ObjectRef, task: dict[str, Any]) -> dict[str, Any]:
+    """The merge patch that evicts from one cluster of the binding as it was read; raises PodGoneError."""
+    meta, spec, cluster = found["metadata"], found["spec"], task["fromCluster"]
+    clusters = spec.get("clusters") or []
+    left = [one for one in clusters if one.get("name") != cluster]
+    if meta["uid"] != binding.uid or len(left) == len(clusters):
+        raise PodGoneError(f"{binding} is not on {cluster} any more")
+    tasks = [*(spec.get("gracefulEvictionTasks") or []), task]
+    return {
+        "metadata": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+        "spec": {"clusters": left or None, "gracefulEvictionTasks": tasks},
+    }
 
 
 def has_changed(error: RejectedError) -> bool:
@@ -100,3 +134,6 @@ class DryRunFleetWriter(DryRunEvents):
 
     async def read(self, binding: ObjectRef) -> ResourceBinding:
         raise NotImplementedError(f"nothing about {binding} is ever unknown in a dry run")
+
+    async def evict(self, binding: ObjectRef, task: dict[str, Any]) -> ResourceBinding:
+        raise NotImplementedError(f"{binding}: a dry run of enforcement logs what it would evict")

@@ -124,6 +124,11 @@ class CommonMetrics:
             "Duration of each event loop iteration in seconds: other callbacks that are due wait this long.",
             buckets=(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1),
         )
+        self.evictions = counter(
+            "bayplan_evictions",
+            "Number of evictions requested to enforce execution-time rules, by outcome.",
+            ["outcome"],
+        )
         self.undecodable_objects = counter(
             "bayplan_undecodable_objects", "Number of objects that could not be decoded, by resource.", ["resource"]
         )
@@ -199,11 +204,6 @@ class Metrics(CommonMetrics):
         )
         self.bind_failures = counter(
             "bayplan_bind_failures", "Number of binds that did not succeed, by cause.", ["cause"]
-        )
-        self.evictions = counter(
-            "bayplan_evictions",
-            "Number of evictions requested to enforce execution-time rules, by outcome.",
-            ["outcome"],
         )
         # Looking up a metric by its labels takes as long as changing it, and every pod has the same few.
         self._attempts = cache(self.attempts.labels)

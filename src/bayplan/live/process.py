@@ -28,6 +28,7 @@ from bayplan.kube_api.reflector import Handler, Reflector
 from bayplan.kube_api.resources import Resource
 from bayplan.live import event_loop, explain_endpoint, serving
 from bayplan.live.assembly import SchedulerSettings
+from bayplan.live.enforcement_loop import EnforcementLoop
 from bayplan.live.events import EventRecorder
 from bayplan.live.explain_endpoint import ExplainEndpoint
 from bayplan.live.loop import SchedulingLoop
@@ -135,6 +136,16 @@ class SchedulerProcess(Generic[Parts]):
     def _while_leading(self) -> list[Coroutine[Any, Any, None]]:
         """What runs beside the scheduler while this replica leads."""
         return []
+
+    @property
+    def enforcement(self) -> EnforcementLoop | None:
+        """What enforces execution-time rules while this replica leads; None if nothing does."""
+        return None
+
+    def toggle_enforcement(self) -> None:
+        """Switch enforcement off, or on again, without a restart."""
+        if self.enforcement is not None:
+            self.enforcement.switch(on=not self.enforcement.on)
 
     def explainer(self) -> ExplainEndpoint:
         """Build what explains the workloads of this process."""

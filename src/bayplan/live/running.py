@@ -63,11 +63,6 @@ class RunningScheduler(SchedulerProcess[SchedulerAssembly]):
     def enforcement(self) -> Enforcement | None:
         return self._parts.enforcement
 
-    def toggle_enforcement(self) -> None:
-        """Switch enforcement off, or on again, without a restart."""
-        if self.enforcement is not None:
-            self.enforcement.switch(on=not self.enforcement.on)
-
     async def pod(self, namespace: str, name: str) -> Workload | None:
         """Return a pod from the index, else from the API server; None if there is none."""
         record = self.state.index.records.get(WorkloadKey(f"{namespace}/{name}"))

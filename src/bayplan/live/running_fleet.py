@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from aiohttp import web
 
@@ -14,6 +15,7 @@ from bayplan.kube_api.resources import Resource
 from bayplan.live.assembly import SchedulerSettings
 from bayplan.live.explain_endpoint import BindingExplainEndpoint, ExplainEndpoint
 from bayplan.live.fleet_assembly import FleetAssembly
+from bayplan.live.fleet_enforcement import FleetEnforcement
 from bayplan.live.fleet_writer import ApiServerFleetWriter, DryRunFleetWriter
 from bayplan.live.process import SchedulerProcess
 from bayplan.mapping.bindings import ANY_KEY, LabelKeys
@@ -64,6 +66,13 @@ class RunningFleetScheduler(SchedulerProcess[FleetAssembly]):
 
     def _after_sync(self, background_tasks: BackgroundTasks) -> None:
         background_tasks.start(self._templates.run(background_tasks))
+
+    @property
+    def enforcement(self) -> FleetEnforcement | None:
+        return self._parts.enforcement
+
+    def _while_leading(self) -> list[Coroutine[Any, Any, None]]:
+        return [] if self.enforcement is None else [self.enforcement.run()]
 
     def _comes_last(self, resource: Resource) -> bool:
         return resource in fleet_resources.BINDINGS

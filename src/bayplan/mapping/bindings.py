@@ -39,6 +39,7 @@ TOO_MANY_CONSTRAINTS = (
 )
 _MAX_CACHED_LENGTH = 16384  # of a placement with its annotations; longer ones are rare, and would take memory
 PURGE_MODES_WITHOUT_DRAINING = ("Directly", "Immediately")
+DURING_EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 TOPOLOGY_PREFIX = "topology.karmada.io/"
@@ -313,7 +314,9 @@ def _terms_of(placement: Mapping[str, Any], keys: LabelKeys) -> tuple[_TermsOfPl
         ("workloadAntiAffinity", keys.anti_affinity, "anti_"),
     ):
         lists = placement.get(field) or {}
-        required = [(path, written, 0) for path, written in _listed(lists, field, REQUIRED)]
+        required = [
+            (path, written, 0) for name in (DURING_EXECUTION, REQUIRED) for path, written in _listed(lists, field, name)
+        ]
         preferred = [
             (f"{path}.workloadAffinityTerm", weighted.get("workloadAffinityTerm") or {}, weighted.get("weight") or 0)
             for path, weighted in _listed(lists, field, PREFERRED)
@@ -354,6 +357,7 @@ def _peer_term(
         selectors.selector_of(term.namespace_selector),
         weight=weight,
         path=path,
+        during_execution=f".{DURING_EXECUTION}[" in path,
     )
     return _OwnKeysTerm(found, same)
 

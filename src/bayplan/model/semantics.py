@@ -111,7 +111,6 @@ def for_fleets(semantics: Semantics) -> Semantics:
         negative_namespace_selector_matches_all=False,
         empty_topology_key_means_any=False,
         daemon_namespaces=(),
-        evict_across_namespaces=True,  # nothing is evicted in a fleet
         terminating_peers_satisfy=False,
     )
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _TABLES = ("field_table.json", "karmada_field_table.json")
 _TERM_LISTS = {
+    "requiredDuringSchedulingRequiredDuringExecution": "[WorkloadTerm]",
     "requiredDuringSchedulingIgnoredDuringExecution": "[WorkloadTerm]",
     "preferredDuringSchedulingIgnoredDuringExecution": "[WeightedWorkloadTerm]",
 }

@@ -82,7 +82,7 @@ def merge(placement: Written, annotated: Written) -> dict[str, object]:
     return whole
 
 
-_TERM_LISTS = (affinity.REQUIRED, affinity.PREFERRED)
+_TERM_LISTS = (affinity.REQUIRED_DURING_EXECUTION, affinity.REQUIRED, affinity.PREFERRED)
 
 
 def _with_resolved_supplements(annotation: Field, placement: Written | None) -> Field | Cause:

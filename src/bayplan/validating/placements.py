@@ -177,8 +177,8 @@ def _validate_workload_groups(groups: Field) -> list[Cause]:
 def workload_terms(placement: Field) -> Iterator[WorkloadTermFields]:
     """All workload affinity terms below a placement, or below the annotation."""
     for kind in (WORKLOAD_AFFINITY, WORKLOAD_ANTI_AFFINITY):
-        for item in placement[kind][affinity.REQUIRED].items():
-            yield WorkloadTermFields(item)
+        for required in (affinity.REQUIRED_DURING_EXECUTION, affinity.REQUIRED):
+            yield from map(WorkloadTermFields, placement[kind][required].items())
         for item in placement[kind][affinity.PREFERRED].items():
             yield WorkloadTermFields(item["workloadAffinityTerm"], item)
 

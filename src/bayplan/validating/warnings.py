@@ -143,7 +143,8 @@ def placement_warnings(obj: dict[str, object]) -> list[str]:
 def _dropped_fields(placement: Field) -> Iterator[str]:
     """Bayplan's own fields in the placement itself."""
     near = placement[placements.WORKLOAD_AFFINITY]
-    own = [near[affinity.REQUIRED], near[affinity.PREFERRED], placement[placements.WORKLOAD_ANTI_AFFINITY]]
+    lists = (affinity.REQUIRED_DURING_EXECUTION, affinity.REQUIRED, affinity.PREFERRED)
+    own = [*(near[name] for name in lists), placement[placements.WORKLOAD_ANTI_AFFINITY]]
     own += [placement[tiers.STRATEGY], placement[tiers.PREFERRED]]
     own += [one[tiers.SUPPLEMENTS] for one in (placement[tiers.SINGLE], *placement[tiers.TERMS].items())]
     yield from (f"{field.path}: {DROPPED_OF_PLACEMENT}" for field in own if field.present)
@@ -175,9 +176,10 @@ def _anti_affinity_warnings(sources: list[Field]) -> Iterator[str]:
     if group.present:
         yield f"{group.path}: {EVERY_CLUSTER}"
     for source in sources:
-        required = source[placements.WORKLOAD_ANTI_AFFINITY][affinity.REQUIRED]
-        if required.items():
-            yield f"{required.path}: {EVERY_CLUSTER}"
+        for name in (affinity.REQUIRED_DURING_EXECUTION, affinity.REQUIRED):
+            required = source[placements.WORKLOAD_ANTI_AFFINITY][name]
+            if required.items():
+                yield f"{required.path}: {EVERY_CLUSTER}"
 
 
 def _spread_warnings(placement: Field) -> Iterator[str]:

@@ -81,6 +81,7 @@ class WeightedWorkloadAffinityTerm(WireObject):
 class WorkloadTerms(WireObject):
     """Bayplan's own: the lists of `workloadAntiAffinity`, which `workloadAffinity` has too."""
 
+    required_during_scheduling_required_during_execution: list[WorkloadAffinityTerm] | None = None
     required_during_scheduling_ignored_during_execution: list[WorkloadAffinityTerm] | None = None
     preferred_during_scheduling_ignored_during_execution: list[WeightedWorkloadAffinityTerm] | None = None
 
@@ -90,6 +91,7 @@ class WorkloadAffinity(WireObject):
 
     affinity: GroupTerm | None = None
     anti_affinity: GroupTerm | None = None
+    required_during_scheduling_required_during_execution: list[WorkloadAffinityTerm] | None = None
     required_during_scheduling_ignored_during_execution: list[WorkloadAffinityTerm] | None = None
     preferred_during_scheduling_ignored_during_execution: list[WeightedWorkloadAffinityTerm] | None = None
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayplan.enforcing.execution_rules import RuleType
-from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.enforcing.preview import EnforcementOutcome, EnforcementPreview, EnforcementVerdict
 from bayplan.enforcing.violations import Violation
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -15,24 +14,23 @@ from bayplan.writing.tables import Table
 
 _ENFORCED_STYLE, _REMAINING_STYLE = "yellow", "red"  # an eviction ends the violation, or it remains
 _MAX_NAMES_SHOWN = 3  # in a cell
+NOT_ENFORCED = "not required during execution"
 
 
-def table(preview: EnforcementPreview, settings: EnforcementSettings | None, *, wide: bool = False) -> Table:
-    """One row per violation; `settings` are None for a fleet, where violations are not enforced."""
-    middle = ("PRIORITY", "CLUSTER" if settings is None else "NODE", "TERM") if wide else ()
+def table(preview: EnforcementPreview, *, wide: bool = False) -> Table:
+    """One row per violation."""
+    middle = ("PRIORITY", "CLUSTER" if preview.of_fleet else "NODE", "TERM") if wide else ()
     columns = ("NAMESPACE", "NAME", *middle, "RULE", "DOMAIN", "VIOLATED BY", "EVICTED", "AFTER", "WHY")
-    rows = [_row(verdict, preview, settings, wide=wide) for verdict in preview.verdicts]
-    styles = [_ENFORCED_STYLE if any(not o.spared for o in v.outcomes) else _REMAINING_STYLE for v in preview.verdicts]
+    rows = [_row(verdict, preview, wide=wide) for verdict in preview.verdicts]
+    styles = [_ENFORCED_STYLE if v.evicted else _REMAINING_STYLE for v in preview.verdicts]
     return Table(columns, rows, styles)
 
 
-def _row(
-    verdict: EnforcementVerdict, preview: EnforcementPreview, settings: EnforcementSettings | None, *, wide: bool
-) -> tuple[str, ...]:
+def _row(verdict: EnforcementVerdict, preview: EnforcementPreview, *, wide: bool) -> tuple[str, ...]:
     violation = verdict.violation
     namespace, _, name = violation.owner.partition("/")
     middle = (str(preview.priority_of(violation.owner)), violation.target, violation.term) if wide else ()
-    evicted = [outcome.victim for outcome in verdict.outcomes if not outcome.spared]
+    evicted = [_victim(outcome) for outcome in verdict.evicted]
     return (
         namespace,
         name,
@@ -41,8 +39,8 @@ def _row(
         violation.domain or f"no {violation.topology_key}",
         _violated_by(violation),
         tables.listed(evicted, _MAX_NAMES_SHOWN) or "none",
-        duration(settings.grace(violation.rule_type)) if evicted and settings else "-",
-        "; ".join(_reasons(verdict.outcomes)) or "-",
+        duration(preview.settings.grace(violation.rule_type)) if evicted else "-",
+        "; ".join(_reasons(verdict.outcomes) if violation.enforced else _suggestion(verdict)) or "-",
     )
 
 
@@ -69,12 +67,22 @@ def _violated_by(violation: Violation) -> str:
     )
 
 
+def _victim(outcome: EnforcementOutcome) -> str:
+    return f"{outcome.victim} from {outcome.cluster}" if outcome.cluster else outcome.victim
+
+
+def _suggestion(verdict: EnforcementVerdict) -> list[str]:
+    """What would resolve the violation of a rule that holds only while workloads are scheduled."""
+    moved = tables.listed([outcome.victim for outcome in verdict.outcomes], _MAX_NAMES_SHOWN)
+    return [NOT_ENFORCED, *([f"without {moved} it would be met"] if moved else [])]
+
+
 def _reasons(outcomes: Sequence[EnforcementOutcome]) -> list[str]:
     """Why pods are evicted, and why others are not; each reason once."""
-    spared: dict[str, list[WorkloadKey]] = {}
+    spared: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.spared:
-            spared.setdefault(outcome.spared, []).append(outcome.victim)
+            spared.setdefault(outcome.spared, []).append(_victim(outcome))
     evicted = dict.fromkeys(outcome.why for outcome in outcomes if not outcome.spared)
     kept = (
         f"{tables.listed(names, _MAX_NAMES_SHOWN)} {'is' if len(names) == 1 else 'are'} not evicted: {why}"
@@ -97,22 +105,22 @@ def names(preview: EnforcementPreview, workloads: dict[WorkloadKey, Workload]) -
     return tables.name_lines(workloads[owner] for owner in owners)
 
 
-def document(preview: EnforcementPreview, settings: EnforcementSettings | None) -> dict[str, Any]:
+def document(preview: EnforcementPreview) -> dict[str, Any]:
     """A versioned `ViolationList`."""
-    outcomes = [outcome for verdict in preview.verdicts for outcome in verdict.outcomes]
-    evicted = {outcome.victim for outcome in outcomes if not outcome.spared}
+    evicted = {_victim(outcome) for verdict in preview.verdicts for outcome in verdict.evicted}
+    spared = {_victim(outcome) for verdict in preview.verdicts for outcome in verdict.outcomes if outcome.spared}
     summary = {
         "violations": len(preview.verdicts),
         "wouldGo": len(evicted),
-        "spared": len({outcome.victim for outcome in outcomes} - evicted),
+        "spared": len(spared - evicted),
         "exact": preview.exact,
     }
     return versioned.document(
-        "ViolationList", {"summary": summary, "items": [_item(v, settings) for v in preview.verdicts]}
+        "ViolationList", {"summary": summary, "items": [_item(v, preview) for v in preview.verdicts]}
     )
 
 
-def _item(verdict: EnforcementVerdict, settings: EnforcementSettings | None) -> dict[str, Any]:
+def _item(verdict: EnforcementVerdict, preview: EnforcementPreview) -> dict[str, Any]:
     violation = verdict.violation
     return {
         "owner": violation.owner,
@@ -124,6 +132,9 @@ def _item(verdict: EnforcementVerdict, settings: EnforcementSettings | None) -> 
         "domain": violation.domain,
         "limit": violation.limit,
         "peers": list(violation.peers),
-        "graceSeconds": settings.grace(violation.rule_type) if settings else None,
-        "victims": [{"name": o.victim, "why": o.why, "spared": o.spared} for o in verdict.outcomes],
+        "graceSeconds": preview.settings.grace(violation.rule_type) if violation.enforced else None,
+        "victims": [
+            {"name": o.victim, "why": o.why, "spared": o.spared, **({"cluster": o.cluster} if o.cluster else {})}
+            for o in verdict.outcomes
+        ],
     }
