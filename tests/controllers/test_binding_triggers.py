@@ -12,6 +12,9 @@ WEIGHTED = {"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDi
 TWO = {"clusterAffinities": [{"affinityName": "a", "clusterNames": ["x"]}, {"affinityName": "b"}], **WEIGHTED}
 
 
+DURING_EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
+
+
 def binding(placement=WEIGHTED, applied=..., replicas=4, clusters=(("x", 4),), status=None, **spec):
     annotations = {} if applied is None else {binding_triggers.APPLIED_PLACEMENT: applied}
     if applied is ...:
@@ -48,6 +51,7 @@ OWN = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}}]
     (binding(applied="{"), False),  # an invalid annotation hides every change
     (binding(applied={}), True),
     (binding(applied={**WEIGHTED, "clusterTolerations": [{"key": "a"}]}), True),
+    (binding(applied={**WEIGHTED, "workloadAffinity": {DURING_EXECUTION: [{"labelSelector": {}}]}}), True),
     (binding(TWO, CHANGED), True),  # without an observed group every change counts
     (binding(TWO, CHANGED, status={"schedulerObservingAffinityName": "a"}), False),
     (binding(TWO, CHANGED, status={"schedulerObservingAffinityName": "b"}), True),

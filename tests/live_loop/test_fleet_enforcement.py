@@ -6,7 +6,8 @@ import logging
 import pytest
 
 from bayplan.enforcing.planning import EnforcementSettings
-from bayplan.live.cluster_writer import RejectedError, UnknownOutcomeError
+from bayplan.live.cluster_writer import ObjectRef, PodGoneError, RejectedError, UnknownOutcomeError
+from bayplan.live.fleet_writer import eviction_patch
 from bayplan.model.workloads import WorkloadKey
 from live_loop.fleet_simulated import FleetSimulation
 
@@ -297,3 +298,31 @@ async def test_violations_are_counted_in_the_metrics():
     assert 'bayplan_violations{rule="apart"} 1.0' in fleet.parts.metrics.text().decode()
     await enforce(fleet, 61)
     assert 'bayplan_evictions_total{outcome="evicted"} 1.0' in fleet.parts.metrics.text().decode()
+
+
+async def test_until_the_watch_reports_it_an_eviction_is_not_made_again():
+    fleet = simulation()
+    run(fleet, "quiet", ["one"], rules=apart(app="loud"), priority=5)
+    run(fleet, "loud", ["one"], labels={"app": "loud"})
+    await enforce(fleet, 59)
+    fleet.now += 2
+    (eviction,) = (await fleet.parts.enforcement.plan_evictions()).evict
+    await fleet.parts.enforcement._evict(eviction)
+    assert (await fleet.parts.enforcement.plan_evictions()).evict == ()
+
+
+def test_the_patch_of_an_eviction_keeps_what_else_is_in_the_lists():
+    task = {"fromCluster": "two", "preservedLabelState": {"a": "b"}}
+    clusters = [{"name": "one", "replicas": 1}, {"name": "three", "components": []}]
+    found = {"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"clusters": clusters}}
+    found["spec"]["gracefulEvictionTasks"] = [task]
+    binding = ObjectRef("shop", "web-deployment", "u", "work.karmada.io/v1alpha2", "ResourceBinding")
+    assert eviction_patch(found, binding, {"fromCluster": "one"}) == {
+        "metadata": {"uid": "u", "resourceVersion": "7"},
+        "spec": {
+            "clusters": [{"name": "three", "components": []}],
+            "gracefulEvictionTasks": [task, {"fromCluster": "one"}],
+        },
+    }
+    with pytest.raises(PodGoneError):
+        eviction_patch(found, binding, {"fromCluster": "two"})
