@@ -51,7 +51,7 @@ OWN = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}}]
     (binding(applied="{"), False),  # an invalid annotation hides every change
     (binding(applied={}), True),
     (binding(applied={**WEIGHTED, "clusterTolerations": [{"key": "a"}]}), True),
-    (binding(applied={**WEIGHTED, "workloadAffinity": {DURING_EXECUTION: [{"labelSelector": {}}]}}), True),
+    (binding(TWO, {**TWO, "workloadAffinity": {DURING_EXECUTION: [{"labelSelector": {}}]}}, status=OBSERVED), True),
     (binding(TWO, CHANGED), True),  # without an observed group every change counts
     (binding(TWO, CHANGED, status={"schedulerObservingAffinityName": "a"}), False),
     (binding(TWO, CHANGED, status={"schedulerObservingAffinityName": "b"}), True),
