@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bayplan.errors import ArgumentError
-from bayplan.library import workload_names
+from bayplan.library import arguments, workload_names
 from bayplan.library.cluster import Cluster
 from bayplan.library.plan import Plan, PlannedPod
 from bayplan.library.validation import Validation, validate
@@ -34,6 +34,8 @@ def assert_valid(*what: Objects, recursive: bool = False, **options: Any) -> Val
     """Assert that an API server would admit these manifests; the options are those of `bayplan.validate`."""
     __tracebackhide__ = True
     found = validate(*what, recursive=recursive, **options)
+    if found.ok and not found._report.n_objects:  # noqa: SLF001
+        raise ArgumentError(f"nothing was checked, so it would always be valid: {'; '.join(found.summary)}")
     if not found.ok:
         raise AssertionError("\n".join(map(str, found.errors)) or str(found))
     return found
@@ -48,6 +50,9 @@ def assert_fits(state: State, *changes: Objects, workload: str = "", strict: boo
     __tracebackhide__ = True
     cluster = _applied(state, changes)
     plan = cluster.place()
+    if not plan.pods and not plan.rollouts and not plan.passes(strict=True):
+        lines = "\n".join((*plan.summary, *plan.notes))
+        raise ArgumentError(f"nothing of the change can be judged, so it would always fit:\n{lines}")
     if workload:
         unplaced = _unplaced(plan, _names(workload, cluster))
         passes = not unplaced
@@ -68,6 +73,7 @@ def assert_survives(state: State, *changes: Objects, loss_of: str, workload: str
     one without the loss. Returns the plan of each loss.
     """
     __tracebackhide__ = True
+    arguments.check_text("loss_of", loss_of)
     cluster = _applied(state, changes)
     names = _names(workload, cluster) if workload else None
     pending = set[str]() if names is not None else _pending(cluster)
@@ -90,8 +96,10 @@ def _applied(state: State, changes: Sequence[Objects]) -> Cluster:
 
 def _names(workload: str, cluster: Cluster) -> workload_names.WorkloadName:
     """The workload; an error if it has no pods, because an assertion about nothing would always hold."""
-    asked = workload_names.parse(workload)
-    namespaces = {key.partition("/")[0] for key in cluster.pods if _is_of(asked, key)}
+    arguments.check_text("workload", workload)
+    pods = [pod for pod, _ in cluster._pods()]  # noqa: SLF001
+    asked = workload_names.of_pods(workload, pods)
+    namespaces = {pod.namespace for pod in pods if asked.matches_pod(pod)}
     if not namespaces:
         raise ArgumentError(f"no pod of {workload} is in the input", argument="workload")
     if len(namespaces) > 1:
@@ -109,12 +117,12 @@ def _pending(cluster: Cluster) -> set[str]:
     return {key for key, is_placed in placed.items() if not is_placed}
 
 
-def _is_of(asked: workload_names.WorkloadName, key: str) -> bool:
-    return asked.matches_pod(key.partition("/")[2])
-
-
 def _unplaced(plan: Plan, asked: workload_names.WorkloadName | None) -> list[PlannedPod]:
-    return [pod for key, pod in plan.pods.items() if not pod.placed and (asked is None or _is_of(asked, key))]
+    return [
+        pod
+        for pod in plan
+        if not pod.placed and (asked is None or asked.matches_pod(pod._placement.workload))  # noqa: SLF001
+    ]
 
 
 def _losses(cluster: Cluster, loss_of: str) -> list[str]:

@@ -48,6 +48,8 @@ INTRODUCTION = """\
 - `to_frame()`, a pandas DataFrame with a row for each item, if pandas is installed; Bayplan does not install it;
 - a `repr()` of one line.
 
+They are neither true nor false: `assert bayplan.validate("web.yaml").ok`, not `assert bayplan.validate("web.yaml")`.
+
 Most have `ok`: the exit code of the command is 0. Where an answer has many items, they are a mapping by name, or iterating gives them. Answers can be
 pickled and copied.
 

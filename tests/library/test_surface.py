@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -114,6 +115,21 @@ def test_a_public_name_is_documented_and_has_no_other_public_attributes_than_the
     assert {one for one in dir(thing) if not one.startswith("_")} - common - of_bases <= shown
     for one in shown:
         assert one in section
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name != "__version__"])
+def test_help_shows_a_public_name(name):
+    """A type that is imported for type checkers only must not keep `help` and notebooks from showing the signature."""
+    thing = getattr(bayplan, name)
+    assert name in pydoc.plain(pydoc.render_doc(thing))
+    if not (inspect.isclass(thing) and issubclass(thing, Exception)):
+        assert inspect.signature(thing) is not None
+
+
+def test_help_shows_the_library():
+    shown = pydoc.plain(pydoc.render_doc(bayplan))
+    assert "place(self" in shown
+    assert "assert_survives" in pydoc.plain(pydoc.render_doc(bayplan.testing))
 
 
 def test_what_is_private_has_an_underscore_or_is_not_on_the_surface():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from bayplan.errors import ArgumentError
+from bayplan.library import arguments
 
 if TYPE_CHECKING:
     from typing import Self
@@ -64,6 +65,12 @@ class Unchanging:
 
     __slots__ = ()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give no type to private fields: `help` looks all types up, and these are imported for type checkers only."""
+        types = cls.__dict__.get("__annotations__", {})
+        types.update({name: Any for name in types if name.startswith("_")})
+        super().__init_subclass__(**options)
+
     def __copy__(self) -> Self:
         return self
 
@@ -80,6 +87,11 @@ class Answer(Unchanging):
 
     __slots__ = ()
     _formats: tuple[str, ...] = ("table", *DOCUMENT_FORMATS)
+
+    def __bool__(self) -> bool:
+        """Neither: an answer without items may be a yes, and one with items a no, which `assert` would turn round."""
+        asked = "`ok`, or `len()`" if hasattr(type(self), "ok") and hasattr(type(self), "__len__") else "its attributes"
+        raise TypeError(f"an answer is neither true nor false: ask for {asked}")
 
     def _document(self) -> dict[str, Any]:
         """The versioned document; parts of it may be values that JSON has no word for."""
@@ -105,15 +117,22 @@ class Answer(Unchanging):
         Tables are drawn for a terminal of this `width`, and plain without it. `headers` and `sort_by` are those of the
         command line.
         """
-        from bayplan.writing import chosen_output
+        from bayplan.writing import chosen_output, field_paths
 
+        arguments.check_text("output", output)
+        arguments.check_text("sort_by", sort_by)
+        if width is not None:
+            arguments.check_count("width", width)
         output = output or self._formats[0]
         if not any(output == one or (one.endswith("=") and output.startswith(one)) for one in self._formats):
             raise ArgumentError(f"expected one of {', '.join(self._formats)}, got {output!r}", argument="output")
         arrangement = chosen_output.Arrangement(headers=headers, sort_by=sort_by)
-        if chosen_output.is_document(output):
+        if not chosen_output.is_document(output):
+            return self._text(output, width, arrangement)
+        try:
             return chosen_output.document(self._document(), output, arrangement)
-        return self._text(output, width, arrangement)
+        except field_paths.TemplateError as error:
+            raise ArgumentError(str(error), argument="output") from None
 
     def to_frame(self) -> pd.DataFrame:
         """The items of the document as a pandas DataFrame, one row for each; needs pandas, which is not installed."""

@@ -29,10 +29,8 @@ def given(what: Any, *, recursive: bool = False) -> Given:
     """Paths, objects, and collections of both, as they are handed to the library: what is in memory is copied."""
     paths: list[str] = []
     objects: list[bytes] = []
-    everything: Iterable[Any] = (
-        [what] if isinstance(what, str | os.PathLike | Mapping) or hasattr(what, "read") else what
-    )
-    for one in everything:
+    is_one = not isinstance(what, Iterable) or isinstance(what, str | bytes | bytearray | os.PathLike | Mapping)
+    for one in [what] if is_one or hasattr(what, "read") else what:
         several = isinstance(one, Iterable) and not isinstance(one, str | bytes | bytearray | os.PathLike | Mapping)
         for each in one if several and not hasattr(one, "read") else [one]:
             if isinstance(each, Mapping):
@@ -55,13 +53,41 @@ def _path(given: Any) -> str:
     return path
 
 
+def path(argument: str, given: Any) -> str:
+    """A path that may be missing, which is empty then."""
+    found = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(found, str):
+        raise ArgumentError(f"expected a path, got {given!r}", argument=argument)
+    return found
+
+
 def several(argument: str, given: Iterable[str] | str) -> tuple[str, ...]:
     """Names as they are handed to the library; a single one is not a sequence of letters."""
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"expected names, got {given!r}", argument=argument)
     found = (given,) if isinstance(given, str) else tuple(given)
-    wrong = next((one for one in found if not isinstance(one, str)), None)
-    if wrong is not None:
-        raise ArgumentError(f"expected text, got {wrong!r}", argument=argument)
+    for one in found:
+        check_text(argument, one)
     return found
+
+
+def check_text(argument: str, given: Any) -> None:
+    """Raise ArgumentError for anything but text."""
+    if not isinstance(given, str):
+        raise ArgumentError(f"expected text, got {given!r}", argument=argument)
+
+
+def check_is(argument: str, given: Any, expected: type) -> None:
+    """Raise ArgumentError for anything but a value of this class."""
+    if not isinstance(given, expected):
+        what = "a dictionary" if expected is Mapping else expected.__name__
+        raise ArgumentError(f"expected {what}, got {given!r}", argument=argument)
+
+
+def check_namespace(given: Any) -> None:
+    """Raise ArgumentError for anything but None and a name: nothing is in a namespace without one."""
+    if given is not None and not (isinstance(given, str) and given.strip()):
+        raise ArgumentError(f"expected the name of a namespace, got {given!r}", argument="namespace")
 
 
 def check_choice(argument: str, given: Any, choices: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ LOSS_SAFE = "loss-safe:"
 _LEGACY, _NEWEST_LEGACY = "legacy", "legacy=head"
 _SEVERAL = ("require", "require_stages", "hosting_namespaces", "lose")
 _PATHS = ("inventory", "accept")
+_TEXTS = ("profile", "scenario", "exclude_workloads", "quorum_workloads")
 
 
 class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +66,11 @@ class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Copy what could be changed later, and reject what would have no effect."""
+        for name in _TEXTS:
+            arguments.check_text(name, getattr(self, name))
+        arguments.check_is("label_keys", self.label_keys, Mapping)
         changed: dict[str, Any] = {name: arguments.several(name, getattr(self, name)) for name in _SEVERAL}
-        changed |= {name: os.fspath(getattr(self, name)) for name in _PATHS}
+        changed |= {name: arguments.path(name, getattr(self, name)) for name in _PATHS}
         changed |= {"label_keys": dict(self.label_keys), "hosting": arguments.given(self.hosting).paths}
         for name, value in changed.items():
             msgspec.structs.force_setattr(self, name, value)

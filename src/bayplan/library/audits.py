@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bayplan.errors import ArgumentError
+from bayplan.library import arguments
 from bayplan.library.answers import DOCUMENT_FORMATS, Answer
 
 if TYPE_CHECKING:
@@ -140,10 +141,12 @@ class AuditReport(Answer):
     __slots__ = ("_audits",)
     _formats = _OF_SEVERAL
 
-    def __init__(self, audits: Iterable[ClusterAudit]) -> None:
-        self._audits = tuple(audits)
+    def __init__(self, audits: ClusterAudit | Iterable[ClusterAudit]) -> None:
+        self._audits = (audits,) if isinstance(audits, ClusterAudit) else tuple(audits)
         if not self._audits:
             raise ArgumentError("give at least one audit", argument="audits")
+        for one in self._audits:
+            arguments.check_is("audits", one, ClusterAudit)
         names = [one.name for one in self._audits]
         if len(names) > 1 and ("" in names or len(set(names)) < len(names)):
             raise ArgumentError("each of several clusters needs a name of its own: audit(name=…)", argument="audits")

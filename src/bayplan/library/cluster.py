@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bayplan.library.explanation import Explanation
     from bayplan.library.plan import Plan, Room
     from bayplan.library.running import MovePlan, QuotaReport, Violations
+    from bayplan.model.workloads import Workload
     from bayplan.reading.cluster import LoadedCluster
     from bayplan.wire.observed import ObservedNode
 
@@ -43,12 +44,16 @@ class Cluster(State):
     @property
     def pods(self) -> Mapping[str, str]:
         """The node of each pod in scope that was read or is to be created, by NAMESPACE/NAME; empty while it waits."""
+        return {one.key: node for one, node in self._pods()}
+
+    def _pods(self) -> list[tuple[Workload, str]]:
+        """The pods in scope, each with its node."""
         includes = self._scope.includes()
         with self._reading.asked():
             cluster = self._loaded()
             found = {one.key: (one, "") for one in cluster.pending}
             found |= {key: (one.workload, one.shares[0][0]) for key, one in cluster.index.records.items()}
-            return {key: node for key, (one, node) in sorted(found.items()) if includes(one.namespace, one.labels)}
+            return [(one, node) for _, (one, node) in sorted(found.items()) if includes(one.namespace, one.labels)]
 
     def lose(self, *nodes: str) -> Self:
         """
@@ -96,6 +101,8 @@ class Cluster(State):
         from bayplan.library.place_run import PlaceRequest, PlaceRun
 
         arguments.check_choice("rollouts", rollouts, ("steps", "final"))
+        if group_by:
+            arguments.check_choice("group_by", group_by, ("owner",))
         request = PlaceRequest(
             scope=self._scope,
             supposed=self._supposed,
@@ -136,24 +143,20 @@ class Cluster(State):
         from bayplan.library import explaining, workload_names
         from bayplan.library import reading as states
         from bayplan.library.explanation import explanation_of
-        from bayplan.model.workloads import Workload
 
         if not isinstance(workload, str):
             raise ArgumentError(f"expected KIND/NAME, got {workload!r}", argument="workload")
-        asked, includes = workload_names.parse(workload), self._scope.includes()
+        workload_names.parse(workload)  # reports a bad name before anything is read
+        includes = self._scope.includes()
         with self._reading.asked():
             loaded = self._loaded()
             self._reading.moved_to(self, undoable=not loaded.rollouts)
             cluster = states.supposing(loaded, self._supposed, self._reading.engine_of())
             workloads = [*cluster.pending, *(record.workload for record in cluster.index.records.values())]
-            asked = workload_names.with_namespace(asked, workload, workloads)
-            if asked.kind not in workload_names.pod_suffixes():  # only in a fleet can a workload be of any kind
-                known = ", ".join(workload_names.pod_suffixes())
-                expected = f"expected KIND/NAME with a kind of {known}, or NAMESPACE/NAME of a pod; got {workload!r}"
-                raise ArgumentError(expected, argument="workload")
+            asked = workload_names.of_pods(workload, workloads)
 
             def is_included(one: Workload) -> bool:
-                return includes(one.namespace, one.labels) and asked.namespace in ("", one.namespace)
+                return includes(one.namespace, one.labels)
 
             found = explaining.explain_pod(
                 asked, cluster, self._reading.engine_of(), is_included, alone=alone, preempts=preempt
@@ -238,6 +241,7 @@ class Cluster(State):
         from bayplan.library.audit_settings import AuditSettings
 
         self._check_is_about_all("audit")
+        arguments.check_is("settings", settings or AuditSettings(), AuditSettings)
         run = AuditRun(self._reading.materials, settings or AuditSettings(), name, self._show)
         return audits.audit_of(run.report(with_repair=repair))
 

@@ -52,12 +52,15 @@ def explain_pod(
     from bayplan.placing import recreating
 
     def is_asked(workload: Workload) -> bool:
-        return asked.matches_pod(workload.name) and is_included(workload)
+        return asked.matches_pod(workload) and is_included(workload)
 
     pending = [workload for workload in cluster.pending if is_asked(workload)]
     refused = [one for one in cluster.refused if is_asked(pods.workload_of(one.pod))]
     running = [record for record in cluster.index.records.values() if is_asked(record.workload)]
-    updated = [one for one in cluster.rollouts if any(map(asked.matches_pod, one.pods)) or asked.names(one.key)]
+    is_pod = asked.kind in (ANY_KIND, "replicaset")
+    updated = [
+        one for one in cluster.rollouts if asked.names(one.key) or (is_pod and any(map(asked.matches_name, one.pods)))
+    ]
     namespaces = {one.namespace for one in pending} | {one.workload.namespace for one in running}
     _check_one_namespace(namespaces | {one.pod.metadata.namespace for one in refused}, str(asked))
     if pending or refused or updated or cluster.draining or cluster.gone:
@@ -67,9 +70,10 @@ def explain_pod(
         if found is not None:
             return ExplainedWorkload(found)
     if running:
-        recreated = recreating.as_recreated(running[0], cluster.index, cluster.spread_context)
+        first = min(running, key=lambda one: one.workload.key)  # the order of the index is that of the last changes
+        recreated = recreating.as_recreated(first, cluster.index, cluster.spread_context)
         explained = explanation.explain(recreated, engine_of(recreated), policy=cluster.eviction_policy())
-        return ExplainedWorkload(explained, running[0].shares[0][0])
+        return ExplainedWorkload(explained, first.shares[0][0])
     raise InputError(f"no pod of {asked} is in the input{_advice(asked, cluster)}")
 
 
@@ -124,7 +128,7 @@ def _explain_blocked(
             key for key in index.workloads_on(index.slots.by_name[one.node]) if is_asked(index.records[key].workload)
         ]
         if here:
-            stays = one.pod if one.pod in here else here[0]
+            stays = one.pod if one.pod in here else min(here)
             why = one.why if stays == one.pod else f"{one.pod}: {one.why}"
             message = f"{stays} stays on {one.node}, which cannot be drained: {why}"
             return explanation.Explanation(stays, "", message, [], [])
@@ -165,13 +169,13 @@ def _check_one_namespace(namespaces: set[str], asked: str) -> None:
 def _advice(asked: WorkloadName, cluster: LoadedCluster) -> str:
     """The end of the message: the same name outside the scope, another kind with the name, or similar names."""
     workloads = [*cluster.pending, *(record.workload for record in cluster.index.records.values())]
-    elsewhere = sorted({one.key for one in workloads if asked.matches_pod(one.name)})
+    elsewhere = sorted({one.key for one in workloads if asked.matches_pod(one)})
     if elsewhere:
         shown = ", ".join(elsewhere[:3]) + (" …" if len(elsewhere) > 3 else "")
         return f" in the requested scope; there is {shown}"
     names = {one.name for one in workloads}
     others = [WorkloadName(kind, asked.name) for kind in pod_suffixes()]
-    same_name = [str(other) for other in others if any(other.matches_pod(name) for name in names)]
+    same_name = [str(other) for other in others if any(map(other.matches_pod, workloads))]
     near = same_name or difflib.get_close_matches(asked.name, sorted(names), n=3)
     return f", did you mean {' or '.join(near)}?" if near else ""
 

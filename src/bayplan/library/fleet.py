@@ -233,6 +233,8 @@ def load(
     state, applied = arguments.given(paths, recursive=recursive), arguments.given(change, recursive=recursive)
     if not state and not applied:
         raise ArgumentError("nothing to read: give at least one path")
+    arguments.check_namespace(namespace)
+    arguments.check_is("settings", settings or Settings(), Settings)
     namespace = namespace or DEFAULT_NAMESPACE
     return opened(InputSpec(state=state, change=applied, namespace=namespace, settings=settings or Settings()))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bayplan.errors import ArgumentError
+from bayplan.library import arguments
 from bayplan.library import settings as deciding
 from bayplan.library.inputs import Materials, Scope, Show
 from bayplan.library.reading import Reading, empty_namespace
@@ -33,8 +34,9 @@ def quota(reading: Reading, scope: Scope, charge: Charging, limits: str | None, 
     from bayplan.watching.fetching import ObjectToFetch
     from bayplan.wire import kinds
 
-    if charge not in ("largest", "average"):
-        raise ArgumentError(f"expected largest or average, got {charge!r}", argument="charge")
+    arguments.check_choice("charge", charge, ("largest", "average"))
+    if limits is not None:
+        arguments.check_text("limits", limits)
     namespace, slash, name = (limits or QUOTA_CONFIG_MAP).partition("/")
     if not (namespace and slash and name):
         raise ArgumentError(f"expected NAMESPACE/NAME, got {limits!r}", argument="limits")

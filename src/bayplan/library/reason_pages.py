@@ -81,6 +81,8 @@ def _page_of(page: DocumentedReason, rule: str, plugin: str) -> ReasonPage:
 def find(code: str) -> Sequence[ReasonPage]:
     """The pages for an id, a rule, a plugin or a message; an id has exactly one page."""
     text = code.strip()
+    if not text:  # it would be the plugin of what no plugin does
+        return ()
     name = text.casefold()
     pages = all_pages()
     by_id = [page for page in pages if page.has_id(name)]

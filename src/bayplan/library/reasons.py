@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bayplan.errors import InputError
+from bayplan.library import arguments, reason_pages
 from bayplan.library.answers import DOCUMENT_FORMATS, Answer
+from bayplan.library.reason_pages import ReasonPage
 
 if TYPE_CHECKING:
-    from bayplan.library.reason_pages import ReasonPage
     from bayplan.writing.chosen_output import Arrangement
 
 
@@ -51,8 +52,8 @@ def explain_rule(code: str | None = None) -> Reasons:
     `code` is the id of a reason, a rule, a plugin of the scheduler, or the text of one of its messages; without it, all
     reasons. An unknown one is an InputError.
     """
-    from bayplan.library import reason_pages
-
+    if code is not None:
+        arguments.check_text("code", code)
     found = reason_pages.all_pages() if code is None else reason_pages.find(code)
     if not found:
         raise InputError(_unknown(str(code)))
@@ -60,9 +61,7 @@ def explain_rule(code: str | None = None) -> Reasons:
 
 
 def _unknown(code: str) -> str:
-    from bayplan.library import reason_pages
-
-    names = [name for page in reason_pages.all_pages() for name in (page.id, page.rule, page.plugin)]
+    names = [name for page in reason_pages.all_pages() for name in (page.id, page.rule, page.plugin) if name]
     near = difflib.get_close_matches(code, names, n=1)
     advice = f"did you mean {near[0]}?" if near else "`bayplan explain-rule` lists all reasons"
     return f"unknown reason {code!r}; {advice}"

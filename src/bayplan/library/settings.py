@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bayplan.rules.rule import AnyRule
 
 DEFAULT_SCHEDULER = "default-scheduler"
+_CONFIGURATION = "KubeSchedulerConfiguration"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +53,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     anti_affinity_label_keys: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        """Copy what could be changed later."""
+        """Copy what could be changed later, and reject what is of another type than the field."""
+        for name in ("semantics", "kubernetes_version", "seed", "hpa", "scheduler_file"):
+            arguments.check_text(name, getattr(self, name))
+        arguments.check_is("switches", self.switches, Mapping)
+        arguments.check_is("scheduler", self.scheduler or {}, Mapping)
         for name in ("switches", "scheduler", "custom_kinds"):
             if given := getattr(self, name):
                 msgspec.structs.force_setattr(self, name, copy.deepcopy(given))
@@ -136,6 +141,8 @@ def rules(settings: Settings, scheduler_name: str = DEFAULT_SCHEDULER) -> tuple[
 
     name = settings.scheduler_file
     written = dict(settings.scheduler)
+    if (kind := written.get("kind", _CONFIGURATION)) != _CONFIGURATION:
+        raise InputError(Fault(f"expected {_CONFIGURATION}, got {kind!r}", file=name, path="kind"))
     problems = [
         Fault(structure_faults.message(one), file=name, path=one.path)
         for one in scheduler_config.check_structure(written, "")

@@ -135,6 +135,8 @@ class State:
     ) -> Self:
         if not state and not change and connect is None:
             raise ArgumentError("nothing to read: give at least one path or object")
+        arguments.check_namespace(namespace)
+        arguments.check_is("settings", settings or Settings(), Settings)
         spec = InputSpec(
             state=state,
             change=change,
@@ -156,6 +158,7 @@ class State:
         further = arguments.given(changes, recursive=recursive)
         if not further:
             raise ArgumentError("nothing to apply: give at least one path or object")
+        arguments.check_namespace(namespace)
         if spec.change and namespace not in (None, spec.namespace):
             message = f"the change that is applied already is in {spec.namespace}: name the namespaces in the objects"
             raise ArgumentError(message, argument="namespace")
@@ -173,9 +176,9 @@ class State:
 
         The selector is written as for kubectl. Several calls narrow it down.
         """
-        for name, given in (("namespace", namespace), ("selector", selector)):
-            if not isinstance(given, str | None):
-                raise ArgumentError(f"expected text, got {given!r}", argument=name)
+        arguments.check_namespace(namespace)
+        if selector is not None:
+            arguments.check_text("selector", selector)
         known = self._scope
         if known.namespace is not None and namespace not in (None, known.namespace):
             raise ArgumentError(f"it is only about {known.namespace} already", argument="namespace")
@@ -249,9 +252,9 @@ class State:
         for name, what in further.items():
             if not what:  # the answer would be about another question
                 raise ArgumentError("give at least one", argument=name)
-            wrong = next((one for one in what if not isinstance(one, str | bytes)), None)
-            if wrong is not None:
-                raise ArgumentError(f"expected text, got {wrong!r}", argument=name)
+            for one in what:
+                if name != "add_node" or not isinstance(one, bytes):  # objects in memory
+                    arguments.check_text(name, one)
             fields[name] = getattr(self._supposed, name) + what
         return self._with(supposed=msgspec.structs.replace(self._supposed, **fields))
 

@@ -145,6 +145,9 @@ def validate(
     from bayplan.writing import findings
 
     settings = settings or Settings()
+    arguments.check_namespace(namespace)
+    arguments.check_is("settings", settings, Settings)
+    arguments.check_is("guard", guard or {}, Mapping)
     given = arguments.given(what, recursive=recursive)
     folders = arguments.given(kustomize).paths
     if not given and not folders:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from bayplan.controllers.desired_state import ObjectKey
     from bayplan.model.workloads import Workload
 
+_MADE_BY = {"deployment": "replicaset", "cronjob": "job"}  # what its pods are controlled by
+_TEMPLATE_HASH = "pod-template-hash"
 ANY_KIND = "pod"  # a bare name is read as a pod's; in a fleet it matches a template of any kind
 
 
@@ -58,8 +60,26 @@ class WorkloadName(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
 
-    def matches_pod(self, name: str) -> bool:
-        """Whether a pod of this name is requested."""
+    def matches_pod(self, pod: Workload) -> bool:
+        """Whether a pod is requested: by its controller, and by its own name if none is known."""
+        if self.namespace not in ("", pod.namespace):
+            return False
+        controller = pod.controller
+        if self.kind == ANY_KIND or controller is None:
+            return self.matches_name(pod.name)
+        kind = controller.kind.lower()
+        if kind == self.kind:
+            return controller.name == self.name
+        if kind != _MADE_BY.get(self.kind):
+            return False
+        template = pod.labels.get(_TEMPLATE_HASH)
+        if template and controller.name.endswith(f"-{template}"):
+            return controller.name == f"{self.name}-{template}"
+        # The name of a pod is that of its controller, and a suffix that has no hyphen.
+        return self.matches_name(f"{controller.name}-{'x' * 5}")
+
+    def matches_name(self, name: str) -> bool:
+        """Whether a pod of this name would be requested."""
         return re.fullmatch(re.escape(self.name) + pod_suffixes()[self.kind], name) is not None
 
     def names(self, key: ObjectKey) -> bool:
@@ -99,6 +119,16 @@ def _without_group(written: str) -> str:
         if row.group and is_group and kind.lower() in (row.kind.lower(), row.plural, row.short_name):
             return kind
     return written
+
+
+def of_pods(text: str, workloads: Sequence[Workload]) -> WorkloadName:
+    """The pods that are named by their controller, or the pod; raises ArgumentError for another kind."""
+    asked = with_namespace(parse(text), text, workloads)
+    if asked.kind not in pod_suffixes():  # only in a fleet can a workload be of any kind
+        known = ", ".join(pod_suffixes())
+        expected = f"expected KIND/NAME with a kind of {known}, or NAMESPACE/NAME of a pod; got {text!r}"
+        raise ArgumentError(expected, argument="workload")
+    return asked
 
 
 def with_namespace(asked: WorkloadName, text: str, workloads: Sequence[Workload]) -> WorkloadName:
