@@ -73,7 +73,7 @@ def assert_survives(state: State, *changes: Objects, loss_of: str, workload: str
     one without the loss. Returns the plan of each loss.
     """
     __tracebackhide__ = True
-    arguments.check_text("loss_of", loss_of)
+    arguments.check_is("loss_of", loss_of, str)
     cluster = _applied(state, changes)
     names = _names(workload, cluster) if workload else None
     pending = set[str]() if names is not None else _pending(cluster)
@@ -96,7 +96,7 @@ def _applied(state: State, changes: Sequence[Objects]) -> Cluster:
 
 def _names(workload: str, cluster: Cluster) -> workload_names.WorkloadName:
     """The workload; an error if it has no pods, because an assertion about nothing would always hold."""
-    arguments.check_text("workload", workload)
+    arguments.check_is("workload", workload, str)
     pods = [pod for pod, _ in cluster._pods()]  # noqa: SLF001
     asked = workload_names.of_pods(workload, pods)
     namespaces = {pod.namespace for pod in pods if asked.matches_pod(pod)}

@@ -14,6 +14,8 @@ import pytest
     (["run", "--audit-interval", "0s"], "'--audit-interval': expected a duration above 0, got '0s'"),
     (["run", "--leader-elect-retry-period", "0"], "'--leader-elect-retry-period': expected a duration above 0"),
     (["place", "--as", "a\nb"], "'--as': expected a name, got 'a\\nb'"),
+    (["place", "-n", ""], "'-n' / '--namespace': expected a name, got an empty value"),  # an unset variable
+    (["snapshot", "-n", ""], "'-n' / '--namespace': expected a name, got an empty value"),
     (["run", "--scheduler-name", ""], "'--scheduler-name': expected a name, got an empty value"),
 ])  # fmt: skip
 def test_a_bad_value_is_reported_under_the_name_of_its_option(words, message, run):

@@ -153,7 +153,7 @@ def test_a_kind_without_pods_is_an_error(run, scene):
     ("ds/agent", "agent-abcde", True),
 ])  # fmt: skip
 def test_the_pods_of_a_controller_are_matched_by_name(asked, pod, matches):
-    assert workload_names.parse(asked).matches_pod(pod) is matches
+    assert workload_names.parse(asked).matches_name(pod) is matches
 
 
 SPREAD_NODE = """\

@@ -14,11 +14,13 @@ def asked(state):
     """Questions that change the state to find their answer, and leave it in another order."""
     nodes = list(state.nodes)
     names = [name for name in state.pods if state.pods[name]]
-    owners = sorted({f"pod/{name.partition('/')[2]}" for name in names} | {"deploy/web", "sts/web", "sts/api", "sts/db"})
+    owners = sorted(
+        {f"pod/{name.partition('/')[2]}" for name in names} | {"deploy/web", "sts/web", "sts/api", "sts/db"}
+    )
     found = {
-        "place": lambda: state.place(),
-        "violations": lambda: state.violations(),
-        "rebalance": lambda: state.rebalance(),
+        "place": state.place,
+        "violations": state.violations,
+        "rebalance": state.rebalance,
         "lose": lambda: state.lose(f"node/{nodes[0]}").place(explain=True),
         "drain": lambda: state.drain(f"node/{nodes[1]}").place(),
     }

@@ -58,7 +58,7 @@ def test_what_is_no_object_is_an_error(ask):
 
 def test_a_configuration_of_another_kind_is_not_ignored():
     settings = S(scheduler={"kind": "KubeSchedulerConfig", "profiles": []}, scheduler_file="scheduler.yaml")
-    with pytest.raises(bayplan.InputError, match="scheduler.yaml: kind: expected KubeSchedulerConfiguration"):
+    with pytest.raises(bayplan.InputError, match=r"scheduler\.yaml: kind: expected KubeSchedulerConfiguration"):
         C.from_objects([NODE], settings=settings).place()
 
 
@@ -128,5 +128,5 @@ def test_a_replica_set_of_another_deployment_is_not_asked_for():
 def test_paths_may_be_odd(tmp_path):
     folder = tmp_path / "ödd ☃ '$(x)"
     folder.mkdir()
-    (folder / "n \".json").write_text(json.dumps(NODE))
+    (folder / 'n ".json').write_text(json.dumps(NODE))
     assert set(C.from_files(pathlib.Path(folder)).nodes) == {"n1"}

@@ -222,6 +222,7 @@ NAMESPACE = Option(
     "-n",
     "--namespace",
     metavar="NAME",
+    type=value_types.Name(),
     shell_complete=_complete_namespace,
     heading=_SCOPE,
     help="Only this namespace. Objects without a namespace are read as if they were in it.",

@@ -7,7 +7,7 @@ import secrets
 
 import click
 
-from bayplan.cli import commands, loading, options
+from bayplan.cli import commands, loading, options, value_types
 from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.errors import Fault, InputError
@@ -44,7 +44,12 @@ _KEY_BYTES = 32
             help="Hash names with the key in this file, so that snapshots can be compared. Keep the key secret.",
         ),
         commands.Option(
-            "-n", "--namespace", metavar="NAME", default="default", help="Namespace of objects without one."
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            type=value_types.Name(),
+            default="default",
+            help="Namespace of objects without one.",
         ),
     ),
 )

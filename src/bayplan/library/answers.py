@@ -67,8 +67,8 @@ class Unchanging:
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give no type to private fields: `help` looks all types up, and these are imported for type checkers only."""
-        types = cls.__dict__.get("__annotations__", {})
-        types.update({name: Any for name in types if name.startswith("_")})
+        types = cls.__annotations__
+        cls.__annotations__ = {name: Any if name.startswith("_") else kind for name, kind in types.items()}
         super().__init_subclass__(**options)
 
     def __copy__(self) -> Self:
@@ -119,8 +119,8 @@ class Answer(Unchanging):
         """
         from bayplan.writing import chosen_output, field_paths
 
-        arguments.check_text("output", output)
-        arguments.check_text("sort_by", sort_by)
+        arguments.check_is("output", output, str)
+        arguments.check_is("sort_by", sort_by, str)
         if width is not None:
             arguments.check_count("width", width)
         output = output or self._formats[0]

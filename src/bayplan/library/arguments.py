@@ -67,20 +67,17 @@ def several(argument: str, given: Iterable[str] | str) -> tuple[str, ...]:
         raise ArgumentError(f"expected names, got {given!r}", argument=argument)
     found = (given,) if isinstance(given, str) else tuple(given)
     for one in found:
-        check_text(argument, one)
+        check_is(argument, one, str)
     return found
 
 
-def check_text(argument: str, given: Any) -> None:
-    """Raise ArgumentError for anything but text."""
-    if not isinstance(given, str):
-        raise ArgumentError(f"expected text, got {given!r}", argument=argument)
+_WORDS: dict[Any, str] = {Mapping: "a dictionary", str: "text"}
 
 
 def check_is(argument: str, given: Any, expected: type) -> None:
     """Raise ArgumentError for anything but a value of this class."""
     if not isinstance(given, expected):
-        what = "a dictionary" if expected is Mapping else expected.__name__
+        what = _WORDS.get(expected, expected.__name__)
         raise ArgumentError(f"expected {what}, got {given!r}", argument=argument)
 
 

@@ -67,7 +67,7 @@ class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Copy what could be changed later, and reject what would have no effect."""
         for name in _TEXTS:
-            arguments.check_text(name, getattr(self, name))
+            arguments.check_is(name, getattr(self, name), str)
         arguments.check_is("label_keys", self.label_keys, Mapping)
         changed: dict[str, Any] = {name: arguments.several(name, getattr(self, name)) for name in _SEVERAL}
         changed |= {name: arguments.path(name, getattr(self, name)) for name in _PATHS}

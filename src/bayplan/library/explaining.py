@@ -169,7 +169,8 @@ def _check_one_namespace(namespaces: set[str], asked: str) -> None:
 def _advice(asked: WorkloadName, cluster: LoadedCluster) -> str:
     """The end of the message: the same name outside the scope, another kind with the name, or similar names."""
     workloads = [*cluster.pending, *(record.workload for record in cluster.index.records.values())]
-    elsewhere = sorted({one.key for one in workloads if asked.matches_pod(one)})
+    anywhere = msgspec.structs.replace(asked, namespace="")
+    elsewhere = sorted({one.key for one in workloads if anywhere.matches_pod(one)})
     if elsewhere:
         shown = ", ".join(elsewhere[:3]) + (" …" if len(elsewhere) > 3 else "")
         return f" in the requested scope; there is {shown}"

@@ -36,7 +36,7 @@ def quota(reading: Reading, scope: Scope, charge: Charging, limits: str | None, 
 
     arguments.check_choice("charge", charge, ("largest", "average"))
     if limits is not None:
-        arguments.check_text("limits", limits)
+        arguments.check_is("limits", limits, str)
     namespace, slash, name = (limits or QUOTA_CONFIG_MAP).partition("/")
     if not (namespace and slash and name):
         raise ArgumentError(f"expected NAMESPACE/NAME, got {limits!r}", argument="limits")

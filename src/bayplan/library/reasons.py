@@ -53,7 +53,7 @@ def explain_rule(code: str | None = None) -> Reasons:
     reasons. An unknown one is an InputError.
     """
     if code is not None:
-        arguments.check_text("code", code)
+        arguments.check_is("code", code, str)
     found = reason_pages.all_pages() if code is None else reason_pages.find(code)
     if not found:
         raise InputError(_unknown(str(code)))

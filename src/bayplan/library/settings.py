@@ -55,7 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Copy what could be changed later, and reject what is of another type than the field."""
         for name in ("semantics", "kubernetes_version", "seed", "hpa", "scheduler_file"):
-            arguments.check_text(name, getattr(self, name))
+            arguments.check_is(name, getattr(self, name), str)
         arguments.check_is("switches", self.switches, Mapping)
         arguments.check_is("scheduler", self.scheduler or {}, Mapping)
         for name in ("switches", "scheduler", "custom_kinds"):

@@ -178,7 +178,7 @@ class State:
         """
         arguments.check_namespace(namespace)
         if selector is not None:
-            arguments.check_text("selector", selector)
+            arguments.check_is("selector", selector, str)
         known = self._scope
         if known.namespace is not None and namespace not in (None, known.namespace):
             raise ArgumentError(f"it is only about {known.namespace} already", argument="namespace")
@@ -254,7 +254,7 @@ class State:
                 raise ArgumentError("give at least one", argument=name)
             for one in what:
                 if name != "add_node" or not isinstance(one, bytes):  # objects in memory
-                    arguments.check_text(name, one)
+                    arguments.check_is(name, one, str)
             fields[name] = getattr(self._supposed, name) + what
         return self._with(supposed=msgspec.structs.replace(self._supposed, **fields))
 
