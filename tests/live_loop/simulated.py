@@ -179,7 +179,8 @@ class Simulation:
                 await self.scheduler.idle()
             await self.scheduler.idle()
             await self.parts.events.flush()
-            retry = self.state.queue.ready_at()
+            groups = None if self.parts.groups is None else self.parts.groups.next_at()
+            retry = min((at for at in (self.state.queue.ready_at(), groups) if at is not None), default=None)
             if retry is None or retry > end:
                 break
             self.now = max(self.now, retry)

@@ -8,7 +8,7 @@ affinity to a pod that comes later is left out at first, and checked once that p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -27,6 +27,11 @@ from bayplan.model.workloads import Workload, WorkloadKey
 MAX_DOMAINS = 64  # of one key, of those that seem to fit: the best ones are tried first
 
 
+def in_time() -> bool:
+    """No limit of the time."""
+    return False
+
+
 class BudgetSpentError(Exception):
     """The attempts that a search may make are used up."""
 
@@ -36,10 +41,11 @@ class Attempts:
     The pods of a problem that are placed at the moment, by name, with their slots.
 
     `left_out` are members that their groups can do without. `n_steps` counts the questions to the engine, of which at
-    most `max_steps` are asked.
+    most `max_steps` are asked, until it is `out_of_time`.
     """
 
-    def __init__(self, problem: GroupProblem, max_steps: int) -> None:
+    def __init__(self, problem: GroupProblem, max_steps: int, out_of_time: Callable[[], bool] = in_time) -> None:
+        self._out_of_time = out_of_time
         self.index, self._engine_of, self.max_steps = problem.index, problem.engine_of, max_steps
         self.slot_of: dict[WorkloadKey, int] = {}
         self.workloads = {pod.key: pod for pod in problem.pods}
@@ -72,7 +78,7 @@ class Attempts:
 
     def feasible(self, pod: Workload) -> filtering.Verdicts:
         self.n_steps += 1
-        if self.n_steps > self.max_steps:
+        if self.n_steps > self.max_steps or self._out_of_time():
             raise BudgetSpentError
         return filtering.run(pod, self._engine_of(pod))
 
@@ -168,14 +174,13 @@ class Attempts:
         n_dispensable = sum(max(0, self.dispensable[name]) for name in {p.labels.get(MEMBER_OF, "") for p in unit.pods})
         found = []
         for value, domain in sorted(column.by_value.items(), key=lambda item: str(item[0])):
-            mask = np.zeros(len(within), np.bool_)
-            mask[column.slots_in(domain)] = True
-            mask &= within
+            mask = _mask_of(column, domain, within)
             lacking = n_lacking(room, mask)
             if lacking <= n_dispensable or not fitting:
-                found.append((lacking, self._left_over(requested, mask), str(value), mask))
-        found.sort(key=lambda one: one[:3])
-        return [mask for *_, mask in found[:MAX_DOMAINS]]
+                found.append((lacking, self._left_over(requested, mask), str(value), domain))
+        found.sort()
+        # The masks of all domains at once would take the square of the number of targets.
+        return [_mask_of(column, domain, within) for *_, domain in found[:MAX_DOMAINS]]
 
     def _left_over(self, requested: Mapping[str, int], mask: Mask) -> float:
         """What is left of the requested resources on some targets with the unit there, as a share of all there is."""
@@ -254,6 +259,14 @@ class ClassRoom(msgspec.Struct, eq=False):
             n_alone = int(self.counts[slots[domains == ABSENT]].sum())
             n = min(n, n_alone + len(np.unique(domains[domains != ABSENT])))
         return n
+
+
+def _mask_of(column: ValueColumn, domain: int, within: Mask) -> Mask:
+    """The targets of a domain that are within others."""
+    mask = np.zeros(len(within), np.bool_)
+    mask[column.slots_in(domain)] = True
+    mask &= within
+    return mask
 
 
 def n_lacking(room: Iterable[ClassRoom], mask: Mask) -> int:

@@ -17,7 +17,7 @@ from bayplan.model.groups import MEMBER_OF, NO_TOPOLOGY, GroupDeclaration, Group
 from bayplan.model.workloads import Workload, queue_order
 
 OWNER_GROUP = "{}/{} {}"  # no PodGroup and no annotation can have such a name
-NOT_DECLARED = "{} {} is not in the input"
+NOT_DECLARED = "there is no {} {}"
 TOO_FEW = "{} members must run, and only {} exist"
 HELD_BACK = "{} members must run, and {} of {} are held back: {}"
 TWO_GROUPS = "its members name {} and {} as what declares it: two groups have one name"

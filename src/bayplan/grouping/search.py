@@ -17,7 +17,14 @@ import numpy as np
 
 from bayplan.engine.filtering import Verdicts
 from bayplan.grouping import units
-from bayplan.grouping.attempts import Attempts, BudgetSpentError, n_lacking, requested_by, without_required_affinity
+from bayplan.grouping.attempts import (
+    Attempts,
+    BudgetSpentError,
+    in_time,
+    n_lacking,
+    requested_by,
+    without_required_affinity,
+)
 from bayplan.grouping.problem import Answer, ExactSolver, GroupPlan, GroupProblem, Solved, Undecided
 from bayplan.grouping.units import Unit
 from bayplan.indexing.placement_index import PlacementIndex
@@ -34,11 +41,16 @@ SPENT = "no plan was found in {} attempts"
 
 
 class SearchLimits(msgspec.Struct, frozen=True):
-    """How often the engine is asked: for each pod, and at least. Without `repairs`, the search is greedy."""
+    """
+    How often the engine is asked: for each pod, and at least. Without `repairs`, the search is greedy.
+
+    It also ends when it is `out_of_time`, which makes the answer depend on how fast the machine is.
+    """
 
     steps_per_pod: int = 50
     min_steps: int = 2000
     repairs: bool = True
+    out_of_time: Callable[[], bool] = in_time
 
     def most(self, n_pods: int) -> int:
         return max(self.min_steps, self.steps_per_pod * n_pods)
@@ -67,7 +79,7 @@ class _Search:
     """One search. `waiting` are units without a place; `weights` counts how often a unit had to be repaired."""
 
     def __init__(self, problem: GroupProblem, limits: SearchLimits) -> None:
-        self.attempts = Attempts(problem, limits.most(len(problem.pods)))
+        self.attempts = Attempts(problem, limits.most(len(problem.pods)), limits.out_of_time)
         self.best = GroupPlan()
         self._index, self._repairs = problem.index, limits.repairs
         self._units = units.units_of(problem)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
 from bayplan.explaining import fit_error
 from bayplan.explaining.group_wait import DomainAttempt, GroupWait
 from bayplan.grouping import pending_groups
-from bayplan.grouping.attempts import Attempts
+from bayplan.grouping.attempts import Attempts, n_lacking
 from bayplan.grouping.pending_groups import PendingGroup
 from bayplan.grouping.problem import Answer, GroupProblem, ProvenImpossible, Undecided
+from bayplan.grouping.units import Unit
 from bayplan.model.reasons import Mask
 from bayplan.model.workloads import Workload
 
@@ -21,26 +23,45 @@ MAX_QUESTIONS = 1_000_000  # in effect none: each member is tried once or twice 
 
 def why(group: PendingGroup, problem: GroupProblem, answer: Answer | None) -> GroupWait:
     """Why the members that are pending are not placed; `answer` is what the search found, if there was one."""
+    found = _beginning(group, problem, answer)
+    return found if found.problem else _with_attempts(found, group, problem, _domains(group, problem))
+
+
+def briefly(group: PendingGroup, problem: GroupProblem, answer: Answer | None) -> GroupWait:
+    """The same for the domain with most places alone, which takes one attempt to place each member."""
+    found = _beginning(group, problem, answer)
+    if found.problem or not group.pods:
+        return found
+    room, best = Attempts(problem, MAX_QUESTIONS).room(Unit(group.pods)), None
+    for name, mask in _domains(group, problem):
+        order = n_lacking(room, mask), name
+        if best is None or order < best[0]:
+            best = order, [(name, mask)]
+    return found if best is None else _with_attempts(found, group, problem, best[1])
+
+
+def _beginning(group: PendingGroup, problem: GroupProblem, answer: Answer | None) -> GroupWait:
+    """What is known without an attempt."""
     n_members = group.n_placed + len(group.pods) + len(group.held_back)
-    wrong = group.problem or pending_groups.missing_key(group, problem.index)
-    found = GroupWait(
+    return GroupWait(
         group=group.key,
         min_members=group.min_members,
         n_members=n_members,
         n_placed=group.n_placed,
-        problem=wrong,
+        problem=group.problem or pending_groups.missing_key(group, problem.index),
         undecided=answer.reason if isinstance(answer, Undecided) else "",
         conflict=tuple(one.detail or one.rule for one in answer.conflict)
         if isinstance(answer, ProvenImpossible)
         else (),
     )
-    return found if wrong else _with_attempts(found, group, problem)
 
 
-def _with_attempts(wait: GroupWait, group: PendingGroup, problem: GroupProblem) -> GroupWait:
+def _with_attempts(
+    wait: GroupWait, group: PendingGroup, problem: GroupProblem, domains: Iterable[tuple[str, Mask]]
+) -> GroupWait:
     attempts: list[DomainAttempt] = []
     best: tuple[DomainAttempt, Workload | None, tuple[tuple[Workload, str], ...]] | None = None
-    for name, mask in _domains(group, problem)[:MAX_DOMAINS]:
+    for name, mask in domains:
         found = _attempt(name, mask, group, problem)
         attempts.append(found[0])
         if best is None or found[0].n_fitting > best[0].n_fitting:
@@ -62,13 +83,13 @@ def _with_attempts(wait: GroupWait, group: PendingGroup, problem: GroupProblem) 
 
 
 def _domains(group: PendingGroup, problem: GroupProblem) -> list[tuple[str, Mask]]:
-    """The domains of the required key, with the targets in each; the whole cluster without a key."""
+    """The first domains of the required key, with the targets in each; the whole cluster without a key."""
     index = problem.index
     if not group.topology_key:
         return [("", index.slots.alive)] if len(index.slots) else []
     column = index.column(group.topology_key)
     found = []
-    for value, domain in sorted(column.by_value.items(), key=lambda item: str(item[0])):
+    for value, domain in sorted(column.by_value.items(), key=lambda item: str(item[0]))[:MAX_DOMAINS]:
         mask = np.zeros(index.slots.capacity, np.bool_)
         mask[column.slots_in(domain)] = True
         found.append((f"{group.topology_key}={value}", mask))

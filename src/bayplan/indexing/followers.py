@@ -17,20 +17,21 @@ class Follower:
     """
     A copy of `leader` in `index`, as of the last `catch_up`. One thread may use it at a time.
 
-    `n_applied` counts the changes it applied one by one, `n_copied` how often it copied the whole index.
+    `position` is that in the leader's journal. `n_applied` counts the changes it applied one by one, `n_copied` how
+    often it copied the whole index.
     """
 
     def __init__(self, leader: PlacementIndex) -> None:
         self.leader = leader
         self.n_applied = 0
         self.n_copied = 0
-        self._position = -1
+        self.position = -1
         self.index = PlacementIndex()
         self.catch_up()
 
     def catch_up(self) -> PlacementIndex:
         """The copy, with everything that the leader has settled."""
-        changes, position = self.leader.journal.settled_since(self._position)
+        changes, position = self.leader.journal.settled_since(self.position)
         if changes is None:
             self._copy()
             return self.index
@@ -38,7 +39,7 @@ class Follower:
             if not change.follows:
                 self._apply(change)
                 self.n_applied += 1
-        self._position = position
+        self.position = position
         return self.index
 
     def _copy(self) -> None:
@@ -65,7 +66,7 @@ class Follower:
         index.images.forget_undoable()
         for record in list(leader.records.values()):
             index.add_shares(record.workload, record.shares)
-        self._position = before
+        self.position = before
         self.catch_up()
 
     def _apply(self, change: Change) -> None:

@@ -19,6 +19,7 @@ from bayplan.live.cluster_writer import CLAIMS, VOLUMES, ClusterWriter
 from bayplan.live.context import SchedulerContext
 from bayplan.live.enforcement import Enforcement
 from bayplan.live.events import EventRecorder
+from bayplan.live.known_groups import GroupLimits, KnownGroups
 from bayplan.live.loop import InFlightBinds, LoopSettings
 from bayplan.live.metrics import Metrics
 from bayplan.live.preemption import PreemptionEvaluator
@@ -85,6 +86,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_backoff: float = 10.0
     max_pod_constraints: int = MAX_CONSTRAINTS
     places_group_members: bool = False
+    groups: GroupLimits = GroupLimits()
     max_binding_constraints: int = MAX_CONSTRAINTS
     reserve_after: float = 0.0
     max_reservations: int = 1
@@ -127,6 +129,7 @@ class SchedulerAssembly(RecordedAssembly):
             max_backoff=settings.max_backoff,
             reserve_after=settings.reserve_after,
             max_reservations=settings.max_reservations,
+            holds_groups=not settings.places_group_members,
             on_pending=activity.set,
         )
         self._volume_waits = VolumeWaits(index.journal)
@@ -136,7 +139,6 @@ class SchedulerAssembly(RecordedAssembly):
             budgets,
             is_responsible=profiles.__contains__,
             max_constraints=settings.max_pod_constraints,
-            places_group_members=settings.places_group_members,
             on_binding_pod_removed=self._volume_waits.pod_removed,
         )
         binds_in_flight = InFlightBinds(on_free=activity.set)
@@ -146,6 +148,8 @@ class SchedulerAssembly(RecordedAssembly):
         names = PeerNames(settings.names_other_namespaces)
         context = SchedulerContext(self.state, writer, self.events, self.metrics, clock, wall, names)
         self.volumes = VolumeBinder(context, self._volume_waits, binds_in_flight)
+        # Members that are placed one by one are like other pods.
+        self.groups = None if settings.places_group_members else self._known_groups(clock)
         self.scheduler = Scheduler(
             context,
             self.engines,
@@ -153,6 +157,7 @@ class SchedulerAssembly(RecordedAssembly):
             volumes=self.volumes,
             preemptor=PreemptionEvaluator(context),
             on_decision=self._record_decision,
+            groups=self.groups,
         )
         self.enforcement: Enforcement | None = None
         if settings.enforcement is not None:
@@ -161,6 +166,14 @@ class SchedulerAssembly(RecordedAssembly):
                 context, next(iter(self.engines.values())), settings.enforcement, dry_run=dry_run
             )
         self._add_metrics()
+
+    def _known_groups(self, clock: Callable[[], float]) -> KnownGroups:
+        settings = self.settings
+
+        def backoff(attempts: int) -> float:
+            return min(settings.initial_backoff * 2.0 ** min(max(attempts - 1, 0), 30), settings.max_backoff)
+
+        return KnownGroups(self.state, settings.groups, clock, backoff)
 
     @property
     def index(self) -> PlacementIndex:
@@ -213,6 +226,13 @@ class SchedulerAssembly(RecordedAssembly):
             ],
             ("type",),
         )
+        groups = self.groups
+        if groups is not None:
+            self.metrics.gauge(
+                "bayplan_waiting_groups",
+                "Number of groups of pods that wait to be placed as a whole.",
+                lambda: [((), float(groups.n_waiting))],
+            )
         self.metrics.gauge(
             "bayplan_reservations",
             "Number of nodes that are reserved for pods which have been unschedulable for long.",

@@ -176,6 +176,23 @@ class VolumeBinder:
             await self._wait_until_bound(workload, node, chosen)
             self._chosen.pop(workload.uid, None)
 
+    async def bind_all(self, pods: Sequence[tuple[Workload, str]]) -> list[BayplanError]:
+        """Bind the volumes of several pods at once; returns why that failed for some."""
+        task, waiting = asyncio.current_task(), self._binds_in_flight.waiting_tasks
+        waiting.add(task)
+        try:
+            waits = (self.bind(workload, node) for workload, node in pods)
+            outcomes = await asyncio.gather(*waits, return_exceptions=True)
+        finally:
+            waiting.discard(task)
+        failures = []
+        for outcome in outcomes:
+            if isinstance(outcome, BayplanError):
+                failures.append(outcome)
+            elif outcome is not None:
+                raise outcome
+        return failures
+
     async def _wait_until_bound(self, workload: Workload, node: str, chosen: Sequence[_VolumeChoice]) -> None:
         wait = self._waits.begin(workload, [choice.claim.key for choice in chosen])
         try:
@@ -241,6 +258,24 @@ class Binder:
             self._unreserve(pending, "refused", retry=True)
         else:
             self._finish(pending, pod, node, began)
+
+    async def bind_together(self, pods: Sequence[tuple[PendingPod, str]], began: float) -> None:
+        """Bind pods to the nodes on which they are assumed; none of them before the volumes of all are bound."""
+        with_volumes = [(one.workload, node) for one, node in pods if one.workload.needs.claims.names]
+        failures = await self._volumes.bind_all(with_volumes) if with_volumes else []
+        gone = [pending for pending, _ in pods if not self._queue.holds(pending)]
+        if failures or gone:
+            why = str(failures[0]) if failures else f"{gone[0].key} is gone"
+            log.warning("group not bound", extra={"pods": len(pods), "error": why})
+            for pending, _ in pods:
+                if pending not in gone:
+                    note = f"binding the group of {pending.key} was given up: {why}"
+                    self._events.record(
+                        PodRef.of(pending.workload), "FailedScheduling", note, action="Binding", warning=True
+                    )
+                self._unreserve(pending, "refused", retry=True)
+            return
+        await asyncio.gather(*(self.bind(pending, node, began) for pending, node in pods))
 
     async def _bind_until_known(self, pod: PodRef, node: str, pending: PendingPod) -> None:
         """Bind the pod. While the outcome is unknown, read the pod and bind it again if it is still unbound."""

@@ -202,6 +202,11 @@ class Metrics(CommonMetrics):
         self.preemption_victims = histogram(
             "scheduler_preemption_victims", "Number of selected preemption victims.", buckets=(1, 2, 4, 8, 16, 32, 64)
         )
+        self.group_attempts = counter(
+            "bayplan_group_attempts",
+            "Number of attempts to place a group of pods as a whole, by the result.",
+            ["result"],
+        )
         self.bind_failures = counter(
             "bayplan_bind_failures", "Number of binds that did not succeed, by cause.", ["cause"]
         )

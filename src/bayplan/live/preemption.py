@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -16,7 +17,7 @@ from bayplan.errors import ClusterError
 from bayplan.live import conditions
 from bayplan.live.cluster_writer import PodGoneError, PodRef
 from bayplan.live.context import SchedulerContext
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.preempting import preemption
 
 log = logging.getLogger("bayplan.preemption")
@@ -61,6 +62,22 @@ class PreemptionEvaluator:
             queue.clear_nomination(workload.key)
             return PreemptionAttempt(found.message, "")
         return PreemptionAttempt(found.message)
+
+    def preempt_for_group(
+        self, pods: Sequence[Workload], nodes: Mapping[WorkloadKey, str], victims: Sequence[Workload]
+    ) -> PreemptionAttempt:
+        """Nominate the pods of a group to their nodes, with all victims for each; only nominations are changed here."""
+        self._metrics.preemption_attempts.inc()
+        self._metrics.preemption_victims.observe(len(victims))
+        uids = frozenset(victim.uid for victim in victims)
+        displaced: dict[WorkloadKey, Workload] = {}
+        for pod in pods:
+            if pod.key in nodes:
+                others = self._queue.nominate(pod, nodes[pod.key], uids)
+                displaced.update((other.key, other) for other in others)
+        log.info("preempting", extra={"pod": pods[0].key, "victims": [victim.key for victim in victims]})
+        to_delete = tuple(victim for victim in victims if not victim.terminating)
+        return PreemptionAttempt("", nodes.get(pods[0].key), to_delete, tuple(displaced.values()))
 
     async def carry_out(self, workload: Workload, attempt: PreemptionAttempt) -> None:
         """

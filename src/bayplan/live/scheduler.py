@@ -14,6 +14,9 @@ from bayplan.live.binding import Binder, VolumeBinder
 from bayplan.live.cluster_writer import PodRef
 from bayplan.live.conditions import ConditionWriter
 from bayplan.live.context import Engines, SchedulerContext
+from bayplan.live.group_reports import GroupReporter
+from bayplan.live.group_scheduler import GroupParts, GroupScheduler
+from bayplan.live.known_groups import KnownGroups
 from bayplan.live.loop import REST_FACTOR, LoopSettings, SchedulingLoop
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE
 from bayplan.live.preemption import PreemptionAttempt, PreemptionEvaluator
@@ -41,7 +44,9 @@ class Scheduler(SchedulingLoop[PendingPod]):
         volumes: VolumeBinder,
         preemptor: PreemptionEvaluator,
         on_decision: OnDecision,
+        groups: KnownGroups | None = None,
     ) -> None:
+        """Without `groups`, pods are scheduled one by one."""
         super().__init__(context.state.queue, context.metrics, loop)
         self._state = context.state
         self._events, self._metrics, self._names = context.events, context.metrics, context.names
@@ -54,14 +59,31 @@ class Scheduler(SchedulingLoop[PendingPod]):
         self._on_decision = on_decision
         self._conditions = ConditionWriter(context.writer, context.state.queue.is_unplaced)
         self._no_reserve_before = 0.0
+        self._groups = None if groups is None else self._group_scheduler(context, groups)
 
-    # Reservations
+    def _group_scheduler(self, context: SchedulerContext, groups: KnownGroups) -> GroupScheduler:
+        parts = GroupParts(
+            self._binder,
+            self._volumes,
+            self._preemptor,
+            GroupReporter(context, self._update_condition),
+            self._binds_in_flight,
+            self._start_task,
+            self.changed,
+        )
+        return GroupScheduler(context, self._engines, groups, parts)
+
+    # Reservations and groups
 
     def _further_times(self) -> list[float]:
         next_reservation = self._queue.reservations.next_at()
-        return [] if next_reservation is None else [max(next_reservation, self._no_reserve_before)]
+        times = [] if next_reservation is None else [max(next_reservation, self._no_reserve_before)]
+        next_group = None if self._groups is None else self._groups.next_at()
+        return times if next_group is None else [*times, next_group]
 
     def _before_attempts(self) -> None:
+        if self._groups is not None:
+            self._groups.step()
         if not self._queue.reservations.after:
             return
         began = self._clock()
@@ -78,7 +100,7 @@ class Scheduler(SchedulingLoop[PendingPod]):
             message = message.removesuffix(f" {reserving.sentence(change.ended_node)}")
         if change.node:
             message = f"{message} {reserving.sentence(change.node)}"
-        self._update_condition(change.pending, message, conditions.UNSCHEDULABLE, nominated=change.node)
+        self._update_condition(change.pending, message, conditions.UNSCHEDULABLE, change.node)
 
     # One pod
 
@@ -129,7 +151,7 @@ class Scheduler(SchedulingLoop[PendingPod]):
         note = message + blocked_by.sentence(diagnosis.blockers, self._names, workload.namespace)
         self._events.record(PodRef.of(workload), "FailedScheduling", note, action="Scheduling", warning=True)
         if message != pending.message or attempt.nominated is not None:
-            self._update_condition(pending, message, conditions.UNSCHEDULABLE, nominated=attempt.nominated)
+            self._update_condition(pending, message, conditions.UNSCHEDULABLE, attempt.nominated)
         if attempt.victims or attempt.displaced:
             self._start_task(self._preemptor.carry_out(workload, attempt))
         self._queue.add_unschedulable_if_not_present(pending, nominated=bool(attempt.nominated))
@@ -140,10 +162,10 @@ class Scheduler(SchedulingLoop[PendingPod]):
         self._metrics.attempts.labels(ERROR, pending.workload.scheduler_name).inc()
         pod, message = PodRef.of(pending.workload), "internal error of the scheduler; its log has the details"
         self._events.record(pod, "FailedScheduling", message, action="Scheduling", warning=True)
-        self._update_condition(pending, message, conditions.SCHEDULER_ERROR, nominated=None)
+        self._update_condition(pending, message, conditions.SCHEDULER_ERROR, None)
         self._queue.requeue(pending)
 
-    def _update_condition(self, pending: PendingPod, message: str, reason: str, *, nominated: str | None) -> None:
+    def _update_condition(self, pending: PendingPod, message: str, reason: str, nominated: str | None) -> None:
         status = conditions.not_scheduled(message, self._wall(), pending.pod, reason=reason, nominated=nominated)
         if pending.unwritten is not None and conditions.NOMINATED in pending.unwritten:
             status.setdefault(conditions.NOMINATED, pending.unwritten[conditions.NOMINATED])

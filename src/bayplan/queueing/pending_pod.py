@@ -10,12 +10,17 @@ from bayplan.wire.pods import Pod
 
 
 class QueueStage(enum.Enum):
-    """The stage of a pending workload; the values are those of kube-scheduler's `queue` metric label."""
+    """
+    The stage of a pending workload; the values are those of kube-scheduler's `queue` metric label, but for `group`.
+
+    What is in GROUP is tried together with the other members of its group.
+    """
 
     ACTIVE = "active"
     BACKOFF = "backoff"
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
+    GROUP = "group"
     BINDING = "binding"
 
 

@@ -20,16 +20,18 @@ from bayplan.queueing.pending_pod import Pending, QueueStage, decides_alike, is_
 from bayplan.queueing.pod_heap import PodHeap
 from bayplan.queueing.reservations import Reservations
 from bayplan.queueing.unschedulable_pods import OutOfTime, UnschedulablePods
+from bayplan.queueing.waiting_groups import WaitingGroups
 
 
 class SchedulingQueue(Generic[Pending]):
     """
-    All pending pods by key: active, in backoff, unschedulable, gated or being bound.
+    All pending pods by key: active, in backoff, unschedulable, gated, waiting with their group, or being bound.
 
     A pod that is popped stays in the active stage until the result of its attempt is known: `assumed`,
     `add_unschedulable_if_not_present` or `requeue`. `sizes` counts the pods of each stage. `nominations` changes only
     here, and a pod with a reservation is nominated to its node. `clock` counts seconds. `on_pending` is called when a
-    report or a failed write may have made a pod ready.
+    report or a failed write may have made a pod ready. With `holds_groups`, members of `groups` are never popped: what
+    places groups takes them.
     """
 
     def __init__(
@@ -42,11 +44,13 @@ class SchedulingQueue(Generic[Pending]):
         max_backoff: float = 10.0,
         reserve_after: float = 0.0,
         max_reservations: int = 1,
+        holds_groups: bool = False,
         on_pending: Callable[[], None] = lambda: None,
     ) -> None:
         self.pods: dict[WorkloadKey, Pending] = {}
         self.sizes: Counter[QueueStage] = Counter()
         self.nominations = Nominations()
+        self.groups: WaitingGroups[Pending] = WaitingGroups(holds=holds_groups)
         self.reservations: Reservations[Pending] = Reservations(reserve_after, max_reservations)
         self._initial_backoff, self._max_backoff = initial_backoff, max_backoff
         self._clock, self._on_pending = clock, on_pending
@@ -75,8 +79,11 @@ class SchedulingQueue(Generic[Pending]):
         pending.since = pending.queued = pending.tried = self._clock()
         self.pods[pending.key] = pending
         self.sizes[pending.stage] += 1
+        self.groups.put(pending)
         if is_held_back(pending.workload):
             self._move(pending, QueueStage.GATED)
+        elif self.groups.has(pending):
+            self._move(pending, QueueStage.GROUP)
         else:
             self._activate(pending, pending.queued)
         self._on_pending()
@@ -96,9 +103,14 @@ class SchedulingQueue(Generic[Pending]):
             self._unschedulable.remove(pending.key)
             self.reservations.forget(pending.key)
             self._move(pending, QueueStage.GATED)
-        elif pending.stage is QueueStage.GATED:
+        elif pending.stage is QueueStage.GATED and not self.groups.has(pending):
             if not pending.attempts:
                 pending.since = self._clock()  # it could not be scheduled before
+            self._activate_or_back_off(pending)
+        elif self.groups.has(pending):
+            self._unschedulable.remove(pending.key)
+            self._move(pending, QueueStage.GROUP)
+        elif pending.stage is QueueStage.GROUP:
             self._activate_or_back_off(pending)
         elif not decides_alike(before, workload):
             self._unschedulable.remove(pending.key)
@@ -107,12 +119,15 @@ class SchedulingQueue(Generic[Pending]):
                     self._activate(pending, pending.queued)
             elif pending.stage is not QueueStage.BACKOFF:
                 self._activate_or_back_off(pending)
+        if before.group != workload.group or not decides_alike(before, workload) or _was_held(before, workload):
+            self.groups.put(pending)
         self._on_pending()
 
     def delete(self, key: WorkloadKey) -> Pending | None:
         """Remove and return a pod, whatever its stage, with its nomination; None if there is none of this name."""
         self._unschedulable.remove(key)
         pending = self.pods.pop(key, None)
+        self.groups.discard(key)
         if pending is not None:
             self.sizes[pending.stage] -= 1
             self._leave_order(pending)
@@ -137,6 +152,13 @@ class SchedulingQueue(Generic[Pending]):
             pending.attempts += 1
             pending.tried = now
         return pending
+
+    def take(self, pending: Pending) -> None:
+        """Pop a member of a group that is placed as a whole, with this attempt counted."""
+        assert pending.stage is QueueStage.GROUP, "only members that wait with their group are taken"
+        self._move(pending, QueueStage.ACTIVE)
+        pending.attempts += 1
+        pending.tried = self._clock()
 
     def ready_at(self) -> float | None:
         """When the next backoff ends; None if no pod is in backoff."""
@@ -175,14 +197,20 @@ class SchedulingQueue(Generic[Pending]):
         self._unschedulable.remove(pending.key)
         if is_held_back(pending.workload):
             self._move(pending, QueueStage.GATED)
+        elif self.groups.has(pending):
+            self._move(pending, QueueStage.GROUP)
         else:
             self._back_off(pending)
+        self.groups.put(pending)
         self._on_pending()
 
     def activate(self, key: WorkloadKey, uid: str) -> None:
         """Requeue an unschedulable pod although no change has made it schedulable."""
         pending = self.pods.get(key)
-        if pending is not None and pending.uid == uid and pending.stage is QueueStage.UNSCHEDULABLE:
+        if pending is not None and pending.uid == uid and pending.stage is QueueStage.GROUP:
+            self.groups.put(pending)
+            self._on_pending()
+        elif pending is not None and pending.uid == uid and pending.stage is QueueStage.UNSCHEDULABLE:
             self._unschedulable.remove(key)
             self._back_off(pending)
             self._on_pending()
@@ -321,3 +349,8 @@ class SchedulingQueue(Generic[Pending]):
         for pending in (*schedulable, *self._unschedulable.pop_outdated()):
             self._back_off(pending)
         return schedulable
+
+
+def _was_held(before: Workload, after: Workload) -> bool:
+    """Whether a pod is held back by now, or no longer is."""
+    return is_held_back(before) != is_held_back(after)

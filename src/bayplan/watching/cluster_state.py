@@ -17,10 +17,10 @@ from bayplan import schedule_pod
 from bayplan.enforcing.quota import NO_LIMITS
 from bayplan.errors import InputError
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.mapping import disruption_budgets, pod_size, pods, storage, targets
+from bayplan.mapping import disruption_budgets, groups, pod_size, pods, storage, targets
 from bayplan.mapping.pods import DEFAULT_NAMESPACE, SpreadContext
 from bayplan.model import quantities, timestamps
-from bayplan.model.groups import MEMBER_OF
+from bayplan.model.groups import GroupDeclaration, GroupSource
 from bayplan.model.labels import Selector
 from bayplan.model.targets import Target
 from bayplan.model.workloads import Workload, WorkloadKey
@@ -33,14 +33,10 @@ from bayplan.wire.controllers import PodDisruptionBudget, Service
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
 from bayplan.wire.observed import ObservedConfigMap
-from bayplan.wire.pods import Pod, PodSpec
+from bayplan.wire.pods import CoschedulingPodGroup, Pod, PodGroup, PodSpec
 from bayplan.wire.storage import CsiDriver, PersistentVolume
 
 RESOURCE_CLAIMS_UNSUPPORTED = "pods with spec.resourceClaims (dynamic resource allocation) are left to kube-scheduler"
-GROUPS_UNSUPPORTED = (
-    "the pod is in group {group} (by {source}), and this scheduler does not place groups as a whole yet: "
-    "start it with --place-group-members to have members placed one by one"
-)
 TOO_MANY_CONSTRAINTS = (
     "the pod has {n} scheduling constraints, more than the {most} that this scheduler accepts (--max-pod-constraints)"
 )
@@ -85,6 +81,21 @@ class LiveSpreadContext:
             self.current.controllers[key] = selector
         self.generation += selector != before
 
+    def put_pod_group(self, declared: GroupDeclaration) -> bool:
+        """Set what a PodGroup declares; returns whether that is new."""
+        if self.current.pod_groups.get(declared.key) == declared:
+            return False
+        self.current.pod_groups[declared.key] = declared
+        self.generation += 1
+        return True
+
+    def drop_pod_group(self, key: str, source: GroupSource) -> None:
+        """Remove a PodGroup; one of the same name in another API group stays."""
+        declared = self.current.pod_groups.get(key)
+        if declared is not None and declared.source is source:
+            del self.current.pod_groups[key]
+            self.generation += 1
+
 
 class ClusterState:
     """
@@ -92,7 +103,7 @@ class ClusterState:
 
     `is_responsible` says by scheduler name whether this scheduler places a pending pod. `assumed` holds the pods that
     it has placed and whose binding the API server has not confirmed yet. A pending pod with more than `max_constraints`
-    is set aside; 0 stands for no limit. A member of a group is not placed, or one by one with `places_group_members`.
+    is set aside; 0 stands for no limit.
     `on_binding_pod_removed` is called when a pod is removed or bound while its binding is in progress.
     """
 
@@ -104,7 +115,6 @@ class ClusterState:
         *,
         is_responsible: Callable[[str], bool],
         max_constraints: int = MAX_CONSTRAINTS,
-        places_group_members: bool = False,
         on_binding_pod_removed: Callable[[PendingPod], None] = lambda _pending: None,
     ) -> None:
         self.index = index
@@ -117,7 +127,6 @@ class ClusterState:
         self.nodes_set_aside = NodesSetAside(index)
         self._is_responsible = is_responsible
         self._max_constraints = max_constraints
-        self._places_group_members = places_group_members
         self._on_binding_pod_removed = on_binding_pod_removed
 
     # Pods
@@ -232,9 +241,6 @@ class ClusterState:
         workload = pods.workload_of(pod, self.spread_context.current)
         if pod.spec.resource_claims:
             return msgspec.structs.replace(workload, unplaceable=RESOURCE_CLAIMS_UNSUPPORTED)
-        if workload.group is not None and not self._places_group_members:
-            text = GROUPS_UNSUPPORTED.format(group=workload.labels[MEMBER_OF], source=workload.group.source.value)
-            return msgspec.structs.replace(workload, unplaceable=text)
         return workload
 
     def refresh(self, pending: PendingPod) -> None:
@@ -307,6 +313,15 @@ class ClusterState:
     def drop_driver(self, name: str) -> None:
         self.index.set_stored("metering_drivers", name, None)
         self.index.set_stored("required_drivers", name, None)
+
+    def put_pod_group(self, written: PodGroup | CoschedulingPodGroup) -> None:
+        declared = mapped(groups.declaration_of, written)
+        if self.spread_context.put_pod_group(declared):
+            self.queue.groups.touch(declared.key)
+
+    def drop_pod_group(self, key: str, source: GroupSource) -> None:
+        self.spread_context.drop_pod_group(key, source)
+        self.queue.groups.touch(key)
 
     def put_budget(self, written: PodDisruptionBudget) -> None:
         self.budgets.put(mapped(disruption_budgets.budget_of, written))

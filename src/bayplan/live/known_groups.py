@@ -1,0 +1,263 @@
+"""
+What is known of the groups of a live cluster: their members, when they were tried, and which are to be tried next.
+
+Everything comes from the scheduling queue and the index, so nothing is lost with the process. Places nothing and tells
+nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from bayplan.grouping import pending_groups
+from bayplan.grouping.pending_groups import PendingGroup
+from bayplan.indexing.journal import Change, ChangeType
+from bayplan.model.groups import MEMBER_OF, GroupSource
+from bayplan.model.workloads import Needs, Workload, WorkloadKey
+from bayplan.queueing.pending_pod import QueueStage
+from bayplan.watching.cluster_state import ClusterState
+
+RETRY_SECONDS = 30.0  # after which a group is tried again at the latest: not all that may help is a change of the index
+PROBLEM_RETRY_SECONDS = 0.2  # after which one that could not be tried is looked at again, if it has changed
+NEEDS_MIN = "its members lack bayplan.io/group-min: a running scheduler does not know how many members there will be"
+TOO_MANY = "it has {} members, more than the {} that this scheduler accepts (--max-group-members)"
+TOO_COMPLEX = "its members differ in so many terms that comparing them takes too long"
+
+
+class GroupLimits(msgspec.Struct, frozen=True):
+    """
+    How large a group may be, and after how many seconds one that waits has timed out, 0 for never.
+
+    A group whose terms would be compared with its members more than `max_comparisons` times is too large as well.
+    """
+
+    max_members: int = 1000
+    max_comparisons: int = 2_000_000
+    timeout: float = 300.0
+
+
+class KnownGroup:
+    """
+    A group with pending members, or of which members have left.
+
+    `since` is when it was first tried in vain, None while it does not wait. `below_since` is when members that ran
+    became too few, with none pending. `needs_peers`: a pod that is placed may be what it waits for.
+    """
+
+    __slots__ = (
+        "attempts", "below_since", "is_growing", "key", "needs_peers", "not_before", "priority", "problem_since",
+        "retry_at", "since", "told_below", "told_timeout", "tried",
+    )  # fmt: skip
+
+    def __init__(self, key: str, now: float) -> None:
+        self.key = key
+        self.tried, self.not_before, self.retry_at = now, 0.0, float("inf")
+        self.since: float | None = None
+        self.below_since: float | None = None
+        self.problem_since: float | None = None
+        self.attempts = self.priority = 0
+        self.is_growing = self.needs_peers = self.told_timeout = self.told_below = False
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """By priority, then the one first that was tried longest ago: none keeps the others from their turn."""
+        return -self.priority, self.tried, self.key
+
+
+class KnownGroups:
+    """The groups by key. `backoff` says how long a group waits after so many attempts."""
+
+    def __init__(
+        self, state: ClusterState, limits: GroupLimits, clock: Callable[[], float], backoff: Callable[[int], float]
+    ) -> None:
+        self._state, self._queue, self._index = state, state.queue, state.index
+        self._limits, self._clock, self._backoff = limits, clock, backoff
+        self._groups: dict[str, KnownGroup] = {}
+        self._due: dict[str, None] = {}
+        self._placed: dict[str, set[WorkloadKey]] = {}
+        self._position = -1
+
+    @property
+    def n_waiting(self) -> int:
+        return sum(group.since is not None and not group.is_growing for group in self._groups.values())
+
+    # Changes
+
+    def note_changes(self) -> None:
+        """Read what has changed since the last call, and which groups it may help."""
+        journal = self._index.journal
+        changes = journal.since(self._position) if self._position >= 0 else None
+        self._position = journal.end
+        if changes is None:
+            self._count_all()
+            self._due.update(dict.fromkeys(self._groups))
+        else:
+            self._read(changes)
+        for key in self._queue.groups.take_changed():
+            self._touch(key)
+
+    def _count_all(self) -> None:
+        self._placed.clear()
+        for key, record in self._index.records.items():
+            if record.workload.group is not None:
+                self._placed.setdefault(record.workload.labels[MEMBER_OF], set()).add(key)
+
+    def _read(self, changes: Iterable[Change]) -> None:
+        makes_room = has_new = False
+        records = self._index.records
+        for change in changes:
+            workload = change.workload
+            if workload is None:
+                makes_room = True
+                continue
+            record = records.get(workload.key)
+            is_there = record is not None and record.shares == change.shares
+            # What was only tried is there as it was before.
+            if change.type is ChangeType.WORKLOAD_REMOVED:
+                makes_room |= not is_there
+            else:
+                has_new |= is_there
+            if workload.group is not None:
+                self._count(workload, is_there=record is not None)
+        if makes_room or has_new:
+            self._due.update((key, None) for key, group in self._groups.items() if makes_room or group.needs_peers)
+
+    def _count(self, workload: Workload, *, is_there: bool) -> None:
+        """Count a member that runs, or no longer does."""
+        group = workload.labels[MEMBER_OF]
+        members = self._placed.setdefault(group, set())
+        if is_there:
+            members.add(workload.key)
+        else:
+            members.discard(workload.key)
+            self._touch(group)
+            if not members:
+                del self._placed[group]
+
+    def _touch(self, key: str) -> None:
+        if key not in self._groups:
+            self._groups[key] = KnownGroup(key, self._clock())
+        self._due[key] = None
+
+    # Turns
+
+    def next_due(self, now: float) -> KnownGroup | None:
+        """The group whose turn it is; it is due again only after another change, or after some time."""
+        for group in self._groups.values():
+            if group.retry_at <= now:
+                self._due[group.key] = None
+        due = [self._groups[key] for key in self._due if key in self._groups]
+        ready = [one for one in due if one.not_before <= now]
+        if not ready:
+            return None
+        chosen = min(ready, key=lambda one: one.order)
+        del self._due[chosen.key]
+        chosen.tried, chosen.retry_at = now, float("inf")
+        return chosen
+
+    def next_at(self) -> float | None:
+        """When a group is due, or times out; None if only a change can lead to it."""
+        times = []
+        for key, group in self._groups.items():
+            times.append(group.not_before if key in self._due else group.retry_at)
+            if self._may_time_out(group):
+                assert group.since is not None
+                times.append(group.since + self._limits.timeout)
+        return min((time for time in times if time != float("inf")), default=None)
+
+    def again(self, group: KnownGroup, not_before: float = 0.0) -> None:
+        """Let a group be tried again although nothing has changed."""
+        if group.key in self._groups:
+            self._due[group.key] = None
+            group.not_before = max(group.not_before, not_before)
+
+    def tried_in_vain(self, group: KnownGroup, *, counts: bool = True) -> None:
+        """Note that a group could not be placed; the backoff doubles if that `counts` as an attempt."""
+        now = self._clock()
+        group.attempts += counts
+        group.since = now if group.since is None else group.since
+        group.not_before = now + (self._backoff(group.attempts) if counts else PROBLEM_RETRY_SECONDS)
+        group.retry_at = now + RETRY_SECONDS
+
+    def placed_now(self, group: KnownGroup, *, has_more: bool) -> None:
+        """Note that enough members of a group are assumed."""
+        group.since, group.problem_since, group.told_timeout = None, None, False
+        if has_more:
+            self.again(group)  # the others are told why they wait
+
+    def forget(self, group: KnownGroup) -> None:
+        """Forget a group that has no pending members."""
+        self._groups.pop(group.key, None)
+        self._due.pop(group.key, None)
+
+    def timed_out(self, now: float) -> list[KnownGroup]:
+        """The groups that have waited too long since the last call."""
+        found = []
+        for group in self._groups.values():
+            if self._may_time_out(group) and group.since is not None and group.since + self._limits.timeout <= now:
+                group.told_timeout = True
+                found.append(group)
+        return found
+
+    def _may_time_out(self, group: KnownGroup) -> bool:
+        is_waiting = group.since is not None and not group.is_growing and not group.told_timeout
+        return is_waiting and self._limits.timeout > 0
+
+    # Members
+
+    def placed_of(self, key: str) -> list[Workload]:
+        """The members of a group that run or are being bound."""
+        records = self._index.records
+        members = [records[one].workload for one in sorted(self._placed.get(key, ())) if one in records]
+        return [one for one in members if not one.terminating]
+
+    def pending(self, key: str) -> PendingGroup | None:
+        """A group with its pending members as they are known now; None if none is pending."""
+        members = [
+            one.workload
+            for one in self._queue.groups.members.get(key, {}).values()
+            if one.stage in (QueueStage.GROUP, QueueStage.GATED)
+        ]
+        if not members:
+            return None
+        placed = self.placed_of(key)
+        found = pending_groups.pending_group(key, members, placed, self._state.spread_context.current.pod_groups)
+        said = members[0].group
+        wrong = self._too_large([*members, *placed], members)
+        if not wrong and said is not None and said.source is GroupSource.ANNOTATION and not said.min_members:
+            wrong = NEEDS_MIN
+        return msgspec.structs.replace(found, problem=wrong) if wrong else found
+
+    def note_members(self, group: KnownGroup, found: PendingGroup) -> None:
+        """Remember of the members what says when they are to be tried."""
+        pods = (*found.pods, *found.held_back)
+        group.priority = max(pod.priority for pod in pods)
+        group.is_growing = found.n_placed >= found.min_members
+        own = bool(found.topology_key)
+        group.needs_peers = any(
+            pod.needs.affinity.required or len(pod.needs.affinity.group_required) > own for pod in pods
+        )
+
+    def min_members(self, key: str, one: Workload) -> int:
+        """How many members of a group must run, by its declaration or what a member says."""
+        declared = self._state.spread_context.current.pod_groups.get(key)
+        said = one.group
+        if declared is not None and said is not None and declared.source is said.source:
+            return declared.min_members
+        return 0 if said is None else said.min_members
+
+    def _too_large(self, members: Sequence[Workload], pending: Sequence[Workload]) -> str:
+        if len(members) > self._limits.max_members > 0:
+            return TOO_MANY.format(len(members), self._limits.max_members)
+        classes = {id(pod.needs): pod.needs for pod in pending}
+        if sum(map(_n_terms, classes.values())) * len(classes) > self._limits.max_comparisons:
+            return TOO_COMPLEX
+        return ""
+
+
+def _n_terms(needs: Needs) -> int:
+    affinity = needs.affinity
+    sides = (affinity.required, affinity.anti_required, affinity.preferred, affinity.anti_preferred)
+    return sum(map(len, sides)) + len(affinity.group_required) + len(needs.spread.constraints)
