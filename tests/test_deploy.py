@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from bayplan.cli import main
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.semantics import UPSTREAM
-from bayplan.watching import audit_fetching, resources
+from bayplan.watching import audit_fetching, pod_group_watches, resources
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.watching.fetching import NODES
 from bayplan.wire import kinds
@@ -106,7 +106,8 @@ def watched():
 
 
 def test_the_base_may_list_and_watch_exactly_what_is_watched():
-    assert granted("base", "list") == granted("base", "watch") == rights(watched())
+    pod_groups = {(group, "podgroups") for group in pod_group_watches.SOURCES}
+    assert granted("base", "list") == granted("base", "watch") == rights(watched()) | pod_groups
 
 
 def test_auditing_may_list_exactly_what_an_audit_lists_beyond_the_base():

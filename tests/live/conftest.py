@@ -17,7 +17,7 @@ from live.proxy import Proxy
 from live.scripted_server import ScriptedServer
 from live.shipped import Shipped
 
-REAL = frozenset({"kube_server", "new_kube_server", "released_kube_server", "karmada"})
+REAL = frozenset({"real_servers", "kube_server", "new_kube_server", "released_kube_server", "karmada"})
 OF_KARMADA = frozenset({"karmada"})
 NO_SERVER = "no real API server"
 MISSING = pytest.StashKey[str]()

@@ -141,8 +141,28 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             "--place-group-members",
             is_flag=True,
             heading=_SCHEDULER,
-            help="Place pods that are in a group one by one, like others. By default they are left unscheduled with an "
-            "event, because groups are not placed as a whole on a live cluster yet.",
+            help="Place pods that are in a group one by one, like others. By default a group is placed as a whole: all "
+            "members that must run, or none.",
+        ),
+        commands.Option(
+            "--max-group-members",
+            type=click.IntRange(min=0),
+            default=1000,
+            show_default=True,
+            metavar="N",
+            heading=_SCHEDULER,
+            help="Do not place groups with more members than this. Their pods get an event. 0 for no limit.",
+        ),
+        commands.Option(
+            "--group-timeout",
+            metavar="TIME",
+            type=value_types.Duration(),
+            default="5m",
+            show_default=True,
+            heading=_SCHEDULER,
+            help="Report a group that has waited this long, with an event. If it was bound in part and never ran as a "
+            "whole, as after a crash, its bound members are deleted, so that their controllers create them anew. The "
+            "others are still tried. 0s for never.",
         ),
         commands.Option(
             "--reserve-after",
@@ -264,6 +284,8 @@ def run(
     kube_api_burst: int,
     max_pod_constraints: int,
     place_group_members: bool,
+    max_group_members: int,
+    group_timeout: str,
     max_binding_constraints: int,
     reserve_after: str,
     max_reservations: int,
@@ -292,6 +314,7 @@ def run(
     from bayplan.live import logs
     from bayplan.live.assembly import Election, SchedulerSettings
     from bayplan.live.event_loop import IterationTimer
+    from bayplan.live.known_groups import GroupLimits
     from bayplan.writing import recordings
 
     level = logging.WARNING if console.verbosity < 0 else logging.DEBUG if console.verbosity else logging.INFO
@@ -326,6 +349,7 @@ def run(
         quota=webhook_options.webhook,
         max_pod_constraints=max_pod_constraints,
         places_group_members=place_group_members,
+        groups=GroupLimits(max_members=max_group_members, timeout=value_types.seconds(group_timeout)),
         max_binding_constraints=max_binding_constraints,
         names_other_namespaces=name_other_namespaces,
         reserve_after=value_types.seconds(reserve_after),

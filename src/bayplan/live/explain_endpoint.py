@@ -20,7 +20,11 @@ from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.engine.engine import Engine
 from bayplan.explaining import explanation
 from bayplan.explaining.explanation import Explanation
+from bayplan.explaining.fixes import EvictionPolicy
 from bayplan.explaining.peer_names import PeerNames
+from bayplan.grouping import pending_groups, search, waiting
+from bayplan.grouping.pending_groups import PendingGroup
+from bayplan.grouping.problem import GroupProblem, Solved
 from bayplan.indexing.followers import Follower
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.mapping.pods import SpreadContext
@@ -112,7 +116,8 @@ class PodExplainEndpoint(ExplainEndpoint):
 
     One that has a node is explained as its controller would recreate it, with the `spread_context` of that moment.
     `competing_with` returns the nominated pods that a pod must leave capacity for, with their nodes. `budgets` limit
-    which pods a fix may move. `names` says how pods of other namespaces are named.
+    which pods a fix may move. `names` says how pods of other namespaces are named. `group_of` returns the group that a
+    pending pod waits with.
     """
 
     kind = POD
@@ -127,11 +132,12 @@ class PodExplainEndpoint(ExplainEndpoint):
         *,
         names: PeerNames,
         budgets: Iterable[DisruptionBudget] = (),
+        group_of: Callable[[Workload], PendingGroup | None] = lambda _pod: None,
     ) -> None:
         super().__init__(index)
         self._profiles = profiles
         self._find_pod, self._spread_context, self._competing_with = find_pod, spread_context, competing_with
-        self._names, self._budgets = names, budgets
+        self._names, self._budgets, self._group_of = names, budgets, group_of
         self._engines: dict[str, Engine] = {}  # over the copy
 
     def release(self) -> None:
@@ -146,20 +152,54 @@ class PodExplainEndpoint(ExplainEndpoint):
         if placed is not None:
             workload = recreating.as_recreated(placed, self._index, self._spread_context)
         nominated, budgets = self._competing_with(workload), list(self._budgets)
-        return lambda copy: self._explain_pod(workload, nominated, budgets, copy)
+        group = None if placed is not None else self._group_of(workload)
+        if group is not None:
+            members = {pod.key for pod in group.pods}
+            nominated = [one for one in nominated if one[0].key not in members]
+        return lambda copy: self._explain_pod(workload, group, nominated, budgets, copy)
 
     def _explain_pod(
-        self, workload: Workload, nominated: Nominated, budgets: Iterable[DisruptionBudget], index: PlacementIndex
+        self,
+        workload: Workload,
+        group: PendingGroup | None,
+        nominated: Nominated,
+        budgets: Iterable[DisruptionBudget],
+        index: PlacementIndex,
     ) -> Explanation:
         engine = self._engine_of(workload, index)
         with nominations.with_nominated_pods(nominated, index):
             policy = evicting.policy(budgets, index, self._spread_context)
-            found = explanation.explain(workload, engine, policy=policy)
+            if group is None:
+                found = explanation.explain(workload, engine, policy=policy)
+            else:
+                found = self._explain_member(workload, group, engine, policy)
             found = explanation.as_seen(found, workload.namespace, self._names, index.records.__contains__)
         if workload.gates:
             message = f"{GATED.text}: {', '.join(workload.gates)}"
             found = msgspec.structs.replace(found, target="", message=message)
         return found
+
+    def _explain_member(
+        self, workload: Workload, group: PendingGroup, engine: Engine, policy: EvictionPolicy
+    ) -> Explanation:
+        """Why a pod waits with its group; where it would run, if the group fits by now."""
+        problem = GroupProblem(
+            pods=group.pods,
+            groups=(group.to_place(),),
+            index=engine.index,
+            engine_of=lambda pod: self._engine_of(pod, engine.index),
+        )
+        wrong = group.problem or not group.pods or pending_groups.missing_key(group, engine.index)
+        answer = None if wrong else search.solve(problem)
+        if isinstance(answer, Solved) and workload.key in answer.plan.nodes:
+            with engine.index.tentatively():
+                for pod in group.pods:
+                    if pod.key != workload.key and pod.key in answer.plan.nodes:
+                        engine.index.add(pod, answer.plan.nodes[pod.key])
+                found = explanation.explain(workload, engine, policy=policy)
+            return msgspec.structs.replace(found, target=answer.plan.nodes[workload.key], message="")
+        wait = waiting.why(group, problem, answer)
+        return explanation.explain_member(workload.key, wait, engine, policy=policy)
 
     def _engine_of(self, workload: Workload, index: PlacementIndex) -> Engine:
         """The engine of the scheduler that the pod names, else of the first one, over this copy of the index."""

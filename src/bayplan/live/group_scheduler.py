@@ -149,6 +149,7 @@ class GroupScheduler:
             self._release_copy()  # it may be left in the middle of a change
             self._reporter.internal_error([one for one in attempt.members.values() if self._queue.is_unplaced(one)])
             self._known.tried_in_vain(group)
+            self._known.again(group)
         finally:
             now = self._clock()
             self._is_trying, self._no_attempt_before = False, now + (now - attempt.began) * REST_FACTOR

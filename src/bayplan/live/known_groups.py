@@ -230,6 +230,13 @@ class KnownGroups:
             wrong = NEEDS_MIN
         return msgspec.structs.replace(found, problem=wrong) if wrong else found
 
+    def of_pending(self, pod: Workload) -> PendingGroup | None:
+        """The group that a pending pod waits with; None if it waits with none."""
+        pending = self._queue.pods.get(pod.key)
+        if pending is None or pod.group is None or pending.stage is not QueueStage.GROUP:
+            return None
+        return self.pending(pod.labels[MEMBER_OF])
+
     def note_members(self, group: KnownGroup, found: PendingGroup) -> None:
         """Remember of the members what says when they are to be tried."""
         pods = (*found.pods, *found.held_back)

@@ -28,6 +28,7 @@ from bayplan.watching import resources
 from bayplan.watching.background_tasks import BackgroundTasks
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.watching.large_changes import PacedPodHandler
+from bayplan.watching.pod_group_watches import PodGroupWatches
 from bayplan.watching.resources import WatchedResource
 from bayplan.wire.pods import Pod
 
@@ -103,6 +104,10 @@ class RunningScheduler(SchedulerProcess[SchedulerAssembly]):
         index = self.state.index
         _ = index.pod_table, index.attachments  # maintained from the start: built later, each would scan all pods
 
+    async def _sync_further(self, background_tasks: BackgroundTasks) -> None:
+        if not self._settings.places_group_members:
+            await PodGroupWatches(self._connection, self.state, self._handler).sync(background_tasks)
+
     def _after_sync(self, background_tasks: BackgroundTasks) -> None:
         background_tasks.start(self._pods.run())
 
@@ -121,6 +126,7 @@ class RunningScheduler(SchedulerProcess[SchedulerAssembly]):
             self.state.queue.nominations.competing_with,
             names=PeerNames(self._settings.names_other_namespaces),
             budgets=self.state.budgets,
+            group_of=lambda pod: None if self._parts.groups is None else self._parts.groups.of_pending(pod),
         )
 
     def _facts(self) -> dict[str, int]:
