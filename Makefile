@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults group-rounds rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -75,6 +75,9 @@ e2e: setup  ## run Kubernetes' end-to-end tests of scheduling with kube-schedule
 faults: setup  ## run twenty rounds of every injected fault; results in benchmarks/faults.jsonl
 	@rm -f benchmarks/faults.jsonl
 	BAYPLAN_FAULT_ROUNDS=20 BAYPLAN_FAULT_RECORD=benchmarks/faults.jsonl $(BIN)/pytest -n 2 -m live tests/live/test_faults*.py
+
+group-rounds: setup  ## twenty rounds of two gangs that fit one at a time, and of a kill -9 between two binds; results in benchmarks/group-rounds.json
+	PYTHONPATH=tests $(BIN)/python -m live.group_rounds 20
 
 rollouts-live: setup  ## thirty random updates under a real kube-controller-manager, predicted from a dump; results in benchmarks/rollouts-live.json
 	BAYPLAN_ROLLOUTS=30 BAYPLAN_ROLLOUTS_RECORD=benchmarks/rollouts-live.json $(BIN)/pytest -m live tests/live/test_rollouts_live.py

@@ -52,6 +52,7 @@ def endpoint_of(cluster, *, show_all=True):
         state.spread_context.current,
         state.queue.nominations.competing_with,
         names=PeerNames(show_all=show_all),
+        group_of=cluster.parts.groups.of_pending,
     )
 
 
@@ -289,3 +290,17 @@ async def test_a_binding_that_cannot_be_read_is_explained_too_and_one_that_is_no
         for asked in ("", "/", "shop/", "/web"):
             assert await explained(client, asked) == (400, "expected /explain?binding=NAMESPACE/NAME\n")
     assert "bayplan.io/placement" in found["message"]
+
+
+async def test_a_member_is_explained_with_its_group(cluster):
+    member = {"bayplan.io/group": "gang", "bayplan.io/group-min": "4"}
+    for number in range(4):
+        cluster.add_pod(f"gang-{number}", cpu="3", annotations=member)
+    await cluster.settle(5)
+    async with client_of(endpoint_of(cluster)) as client:
+        waits = await asked(client, "web/gang-0")
+        cluster.add_node("n3")
+        would_fit = await asked(client, "web/gang-0")
+    assert waits["message"].startswith("group web/gang waits: 4 members must run; 3 fit")
+    assert waits["groupWait"]["domains"][0]["fitting"] == 3
+    assert would_fit["target"]

@@ -30,6 +30,7 @@ from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing.pending_pod import PendingPod
 from bayplan.queueing.pod_evaluator import PodEvaluator
 from bayplan.queueing.scheduling_queue import SchedulingQueue
+from bayplan.queueing.waiting_groups import WaitingGroups
 from bayplan.rules.profiles import RulesByScheduler
 from bayplan.watching.cluster_state import MAX_CONSTRAINTS, ClusterState
 from bayplan.writing.recordings import Recorder
@@ -120,6 +121,8 @@ class SchedulerAssembly(RecordedAssembly):
         self.engines = {name: Engine(index, rules) for name, rules in profiles.items()}
         budgets = DisruptionBudgets()
         activity = asyncio.Event()
+        # Members that are placed one by one are like other pods.
+        groups: WaitingGroups[PendingPod] | None = None if settings.places_group_members else WaitingGroups()
         self.evaluator = PodEvaluator(lambda workload: self.engines[workload.scheduler_name], budgets)
         queue: SchedulingQueue[PendingPod] = SchedulingQueue(
             index,
@@ -129,7 +132,7 @@ class SchedulerAssembly(RecordedAssembly):
             max_backoff=settings.max_backoff,
             reserve_after=settings.reserve_after,
             max_reservations=settings.max_reservations,
-            holds_groups=not settings.places_group_members,
+            groups=groups,
             on_pending=activity.set,
         )
         self._volume_waits = VolumeWaits(index.journal)
@@ -148,8 +151,7 @@ class SchedulerAssembly(RecordedAssembly):
         names = PeerNames(settings.names_other_namespaces)
         context = SchedulerContext(self.state, writer, self.events, self.metrics, clock, wall, names)
         self.volumes = VolumeBinder(context, self._volume_waits, binds_in_flight)
-        # Members that are placed one by one are like other pods.
-        self.groups = None if settings.places_group_members else self._known_groups(clock)
+        self.groups = None if groups is None else self._known_groups(groups, clock)
         self.scheduler = Scheduler(
             context,
             self.engines,
@@ -167,13 +169,13 @@ class SchedulerAssembly(RecordedAssembly):
             )
         self._add_metrics()
 
-    def _known_groups(self, clock: Callable[[], float]) -> KnownGroups:
+    def _known_groups(self, waiting: WaitingGroups[PendingPod], clock: Callable[[], float]) -> KnownGroups:
         settings = self.settings
 
         def backoff(attempts: int) -> float:
             return min(settings.initial_backoff * 2.0 ** min(max(attempts - 1, 0), 30), settings.max_backoff)
 
-        return KnownGroups(self.state, settings.groups, clock, backoff)
+        return KnownGroups(self.state, waiting, settings.groups, clock, backoff)
 
     @property
     def index(self) -> PlacementIndex:

@@ -16,7 +16,8 @@ from bayplan.grouping.pending_groups import PendingGroup
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.model.groups import MEMBER_OF, GroupSource
 from bayplan.model.workloads import Needs, Workload, WorkloadKey
-from bayplan.queueing.pending_pod import QueueStage
+from bayplan.queueing.pending_pod import PendingPod, QueueStage
+from bayplan.queueing.waiting_groups import WaitingGroups
 from bayplan.watching.cluster_state import ClusterState
 
 RETRY_SECONDS = 30.0  # after which a group is tried again at the latest: not all that may help is a change of the index
@@ -70,9 +71,14 @@ class KnownGroups:
     """The groups by key. `backoff` says how long a group waits after so many attempts."""
 
     def __init__(
-        self, state: ClusterState, limits: GroupLimits, clock: Callable[[], float], backoff: Callable[[int], float]
+        self,
+        state: ClusterState,
+        waiting: WaitingGroups[PendingPod],
+        limits: GroupLimits,
+        clock: Callable[[], float],
+        backoff: Callable[[int], float],
     ) -> None:
-        self._state, self._queue, self._index = state, state.queue, state.index
+        self._state, self._queue, self._index, self._waiting = state, state.queue, state.index, waiting
         self._limits, self._clock, self._backoff = limits, clock, backoff
         self._groups: dict[str, KnownGroup] = {}
         self._due: dict[str, None] = {}
@@ -95,7 +101,7 @@ class KnownGroups:
             self._due.update(dict.fromkeys(self._groups))
         else:
             self._read(changes)
-        for key in self._queue.groups.take_changed():
+        for key in self._waiting.take_changed():
             self._touch(key)
 
     def _count_all(self) -> None:
@@ -207,6 +213,15 @@ class KnownGroups:
 
     # Members
 
+    def waiting_of(self, key: str) -> dict[WorkloadKey, PendingPod]:
+        """The pending members of a group that have no node yet."""
+        members = self._waiting.members.get(key, {})
+        return {name: one for name, one in members.items() if one.stage in (QueueStage.GROUP, QueueStage.GATED)}
+
+    def has_pending(self, key: str) -> bool:
+        """Whether any member is pending, or being bound."""
+        return key in self._waiting.members
+
     def placed_of(self, key: str) -> list[Workload]:
         """The members of a group that run or are being bound."""
         records = self._index.records
@@ -215,11 +230,7 @@ class KnownGroups:
 
     def pending(self, key: str) -> PendingGroup | None:
         """A group with its pending members as they are known now; None if none is pending."""
-        members = [
-            one.workload
-            for one in self._queue.groups.members.get(key, {}).values()
-            if one.stage in (QueueStage.GROUP, QueueStage.GATED)
-        ]
+        members = [one.workload for one in self.waiting_of(key).values()]
         if not members:
             return None
         placed = self.placed_of(key)

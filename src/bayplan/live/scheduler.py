@@ -14,8 +14,8 @@ from bayplan.live.binding import Binder, VolumeBinder
 from bayplan.live.cluster_writer import PodRef
 from bayplan.live.conditions import ConditionWriter
 from bayplan.live.context import Engines, SchedulerContext
+from bayplan.live.group_placer import GroupParts, GroupPlacer
 from bayplan.live.group_reports import GroupReporter
-from bayplan.live.group_scheduler import GroupParts, GroupScheduler
 from bayplan.live.known_groups import KnownGroups
 from bayplan.live.loop import REST_FACTOR, LoopSettings, SchedulingLoop
 from bayplan.live.metrics import ERROR, UNSCHEDULABLE
@@ -59,9 +59,9 @@ class Scheduler(SchedulingLoop[PendingPod]):
         self._on_decision = on_decision
         self._conditions = ConditionWriter(context.writer, context.state.queue.is_unplaced)
         self._no_reserve_before = 0.0
-        self._groups = None if groups is None else self._group_scheduler(context, groups)
+        self._groups = None if groups is None else self._group_placer(context, groups)
 
-    def _group_scheduler(self, context: SchedulerContext, groups: KnownGroups) -> GroupScheduler:
+    def _group_placer(self, context: SchedulerContext, groups: KnownGroups) -> GroupPlacer:
         parts = GroupParts(
             self._binder,
             self._volumes,
@@ -71,7 +71,7 @@ class Scheduler(SchedulingLoop[PendingPod]):
             self._start_task,
             self.changed,
         )
-        return GroupScheduler(context, self._engines, groups, parts)
+        return GroupPlacer(context, self._engines, groups, parts)
 
     # Reservations and groups
 

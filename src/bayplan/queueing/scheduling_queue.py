@@ -30,8 +30,8 @@ class SchedulingQueue(Generic[Pending]):
     A pod that is popped stays in the active stage until the result of its attempt is known: `assumed`,
     `add_unschedulable_if_not_present` or `requeue`. `sizes` counts the pods of each stage. `nominations` changes only
     here, and a pod with a reservation is nominated to its node. `clock` counts seconds. `on_pending` is called when a
-    report or a failed write may have made a pod ready. With `holds_groups`, members of `groups` are never popped: what
-    places groups takes them.
+    report or a failed write may have made a pod ready. With `groups`, their members are never popped: what places them
+    as a whole takes them.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class SchedulingQueue(Generic[Pending]):
         max_backoff: float = 10.0,
         reserve_after: float = 0.0,
         max_reservations: int = 1,
-        holds_groups: bool = False,
+        groups: WaitingGroups[Pending] | None = None,
         on_pending: Callable[[], None] = lambda: None,
     ) -> None:
         self.pods: dict[WorkloadKey, Pending] = {}
         self.sizes: Counter[QueueStage] = Counter()
         self.nominations = Nominations()
-        self.groups: WaitingGroups[Pending] = WaitingGroups(holds=holds_groups)
+        self.groups = groups
         self.reservations: Reservations[Pending] = Reservations(reserve_after, max_reservations)
         self._initial_backoff, self._max_backoff = initial_backoff, max_backoff
         self._clock, self._on_pending = clock, on_pending
@@ -79,10 +79,12 @@ class SchedulingQueue(Generic[Pending]):
         pending.since = pending.queued = pending.tried = self._clock()
         self.pods[pending.key] = pending
         self.sizes[pending.stage] += 1
-        self.groups.put(pending)
+        groups = None if pending.workload.group is None else self.groups
+        if groups is not None:
+            groups.put(pending)
         if is_held_back(pending.workload):
             self._move(pending, QueueStage.GATED)
-        elif self.groups.has(pending):
+        elif groups is not None:
             self._move(pending, QueueStage.GROUP)
         else:
             self._activate(pending, pending.queued)
@@ -98,16 +100,17 @@ class SchedulingQueue(Generic[Pending]):
         """
         assert self.is_unplaced(pending), "a pod that is being bound does not change its stage"
         before, pending.workload = pending.workload, workload
+        is_member = self.groups is not None and workload.group is not None
         self._adopt_nomination(workload, before)
         if is_held_back(workload):
             self._unschedulable.remove(pending.key)
             self.reservations.forget(pending.key)
             self._move(pending, QueueStage.GATED)
-        elif pending.stage is QueueStage.GATED and not self.groups.has(pending):
+        elif pending.stage is QueueStage.GATED and not is_member:
             if not pending.attempts:
                 pending.since = self._clock()  # it could not be scheduled before
             self._activate_or_back_off(pending)
-        elif self.groups.has(pending):
+        elif is_member:
             self._unschedulable.remove(pending.key)
             self._move(pending, QueueStage.GROUP)
         elif pending.stage is QueueStage.GROUP:
@@ -119,15 +122,16 @@ class SchedulingQueue(Generic[Pending]):
                     self._activate(pending, pending.queued)
             elif pending.stage is not QueueStage.BACKOFF:
                 self._activate_or_back_off(pending)
-        if before.group != workload.group or not decides_alike(before, workload) or _was_held(before, workload):
-            self.groups.put(pending)
+        if self.groups is not None and (is_member or before.group is not None):
+            self.groups.update(pending, before)
         self._on_pending()
 
     def delete(self, key: WorkloadKey) -> Pending | None:
         """Remove and return a pod, whatever its stage, with its nomination; None if there is none of this name."""
         self._unschedulable.remove(key)
         pending = self.pods.pop(key, None)
-        self.groups.discard(key)
+        if pending is not None and pending.workload.group is not None and self.groups is not None:
+            self.groups.discard(key)
         if pending is not None:
             self.sizes[pending.stage] -= 1
             self._leave_order(pending)
@@ -195,19 +199,22 @@ class SchedulingQueue(Generic[Pending]):
         if not self._is_in_flight(pending):
             return
         self._unschedulable.remove(pending.key)
+        groups = None if pending.workload.group is None else self.groups
+        if groups is not None:
+            groups.put(pending)
         if is_held_back(pending.workload):
             self._move(pending, QueueStage.GATED)
-        elif self.groups.has(pending):
+        elif groups is not None:
             self._move(pending, QueueStage.GROUP)
         else:
             self._back_off(pending)
-        self.groups.put(pending)
         self._on_pending()
 
     def activate(self, key: WorkloadKey, uid: str) -> None:
         """Requeue an unschedulable pod although no change has made it schedulable."""
         pending = self.pods.get(key)
-        if pending is not None and pending.uid == uid and pending.stage is QueueStage.GROUP:
+        is_same = pending is not None and pending.uid == uid
+        if is_same and pending is not None and pending.stage is QueueStage.GROUP and self.groups is not None:
             self.groups.put(pending)
             self._on_pending()
         elif pending is not None and pending.uid == uid and pending.stage is QueueStage.UNSCHEDULABLE:
@@ -349,8 +356,3 @@ class SchedulingQueue(Generic[Pending]):
         for pending in (*schedulable, *self._unschedulable.pop_outdated()):
             self._back_off(pending)
         return schedulable
-
-
-def _was_held(before: Workload, after: Workload) -> bool:
-    """Whether a pod is held back by now, or no longer is."""
-    return is_held_back(before) != is_held_back(after)

@@ -316,12 +316,13 @@ class ClusterState:
 
     def put_pod_group(self, written: PodGroup | CoschedulingPodGroup) -> None:
         declared = mapped(groups.declaration_of, written)
-        if self.spread_context.put_pod_group(declared):
+        if self.spread_context.put_pod_group(declared) and self.queue.groups is not None:
             self.queue.groups.touch(declared.key)
 
     def drop_pod_group(self, key: str, source: GroupSource) -> None:
         self.spread_context.drop_pod_group(key, source)
-        self.queue.groups.touch(key)
+        if self.queue.groups is not None:
+            self.queue.groups.touch(key)
 
     def put_budget(self, written: PodDisruptionBudget) -> None:
         self.budgets.put(mapped(disruption_budgets.budget_of, written))

@@ -36,15 +36,15 @@ log = logging.getLogger("bayplan.watch")
 MakeHandler = Callable[[WatchedResource], Handler[Any]]
 
 
-class _Version(WireObject):
+class _PodGroupVersion(WireObject):
     version: str = ""
 
 
-class _ApiGroup(WireObject):
-    versions: list[_Version] = msgspec.field(default_factory=list)
+class _PodGroupApi(WireObject):
+    versions: list[_PodGroupVersion] = msgspec.field(default_factory=list)
 
 
-_api_group = msgspec.json.Decoder(_ApiGroup)
+_pod_group_api = msgspec.json.Decoder(_PodGroupApi)
 
 
 class PodGroupWatches:
@@ -83,7 +83,7 @@ class PodGroupWatches:
             answer = await self._connection.get(path)
         except NotFoundError:
             return None
-        found = decoding.decoded(_api_group, answer, self._connection.tried("GET", path))
+        found = decoding.decoded(_pod_group_api, answer, self._connection.tried("GET", path))
         for one in found.versions:
             try:
                 return await fetching.served_resource(self._connection, f"{group}/{one.version}", KIND)

@@ -64,7 +64,7 @@ class _Attempt(msgspec.Struct, frozen=True):
     began: float
 
 
-class GroupScheduler:
+class GroupPlacer:
     """Tries the groups of the scheduling queue, one at a time."""
 
     def __init__(self, context: SchedulerContext, engines: Engines, known: KnownGroups, parts: GroupParts) -> None:
@@ -108,7 +108,7 @@ class GroupScheduler:
 
     def _begin(self, group: KnownGroup, now: float) -> _Attempt | None:
         """What is to be tried; None if there is nothing, which is told where something is wrong."""
-        members = self._waiting(group.key)
+        members = self._known.waiting_of(group.key)
         for pending in members.values():
             self._state.refresh(pending)  # what it is read with may have changed
         found = self._known.pending(group.key)
@@ -131,11 +131,6 @@ class GroupScheduler:
             budgets=tuple(self._state.budgets),
         )
         return _Attempt(group, request, members, {key: one.workload for key, one in members.items()}, now)
-
-    def _waiting(self, key: str) -> dict[WorkloadKey, PendingPod]:
-        """The pending members of a group that have no node yet."""
-        members = self._queue.groups.members.get(key, {})
-        return {name: one for name, one in members.items() if one.stage in (QueueStage.GROUP, QueueStage.GATED)}
 
     async def _try(self, attempt: _Attempt) -> None:
         group = attempt.group
@@ -313,7 +308,7 @@ class GroupScheduler:
         """Tell if too few members of a group run, of which none is pending."""
         placed = self._known.placed_of(group.key)
         least = self._known.min_members(group.key, placed[0]) if placed else 0
-        if not 0 < len(placed) < least or group.key in self._queue.groups.members:
+        if not 0 < len(placed) < least or self._known.has_pending(group.key):
             self._known.forget(group)
             return
         group.since = None
@@ -327,7 +322,7 @@ class GroupScheduler:
     def _time_out(self, group: KnownGroup, now: float) -> None:
         """Tell that a group has waited too long; if it was bound in part and never ran, let go what is bound."""
         waited = 0.0 if group.since is None else now - group.since
-        members = list(self._waiting(group.key).values())
+        members = list(self._known.waiting_of(group.key).values())
         self._reporter.timed_out(group.key, members, waited)
         placed = self._known.placed_of(group.key)
         least = self._known.min_members(group.key, members[0].workload) if members else 0
