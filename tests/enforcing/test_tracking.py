@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from bayplan.enforcing import planning
 from bayplan.enforcing.execution_rules import RuleType
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.indexing.placement_index import PlacementIndex
@@ -139,3 +140,78 @@ def test_the_same_name_with_another_uid_is_another_violation():
     index.replace(msgspec.structs.replace(workload("web-0", "web", anti_affinity("batch")), uid="again"))
     (after,) = tracker.violations()
     assert before.id != after.id
+
+
+def crowd(n, *, namespace="default", index=None, priority=lambda i: 0):
+    """Pods of one zone of which each excludes all others, the first one the oldest."""
+    index = index or cluster(1, 0, None)
+    for i in range(n):
+        made = workload(f"web-{i:04}", namespace, anti_affinity(namespace, ZONE))
+        made = msgspec.structs.replace(
+            made, namespace=namespace, started=f"2026-01-01T00:{i // 60:02}:{i % 60:02}Z", priority=priority(i)
+        )
+        index.add(made, "n0")
+    return index
+
+
+def test_pods_that_all_exclude_each_other_are_judged_in_turns():
+    """All of them would name 3,000 times 2,999 peers; what tenants write must not decide how much is looked up."""
+    index = crowd(3000)
+    tracker = ViolationTracker(index)
+    judged, later = tracker.judged_violations(10_000)
+    assert len(judged) == 3
+    assert sum(len(violation.peers) for violation in judged) <= 10_000
+    assert {violation.owner for violation in judged} == {f"default/web-{i}" for i in (2997, 2998, 2999)}
+    assert len(later) == 2997
+    assert later.isdisjoint(violation.id for violation in judged)
+    assert tracker.n_by_type() == {RuleType.ANTI_AFFINITY: 3000}
+
+
+def test_a_namespace_with_many_violations_leaves_others_their_turn():
+    index = crowd(300)
+    crowd(2, namespace="quiet", index=index)
+    judged, _ = ViolationTracker(index).judged_violations(700)
+    assert {violation.owner for violation in judged} >= {"quiet/web-0000", "quiet/web-0001"}
+
+
+@pytest.mark.parametrize("priority", [lambda i: 0, lambda i: i % 3, lambda i: -i])
+def test_who_stays_in_the_end_does_not_depend_on_the_turns(priority):
+    def survivors(max_peers):
+        index = crowd(40, priority=priority)
+        tracker = ViolationTracker(index)
+        while True:
+            judged, later = tracker.judged_violations(max_peers)
+            if not judged:
+                assert not later
+                return set(index.records)
+            found, _ = planning.evictions_for(judged, tracker.precedence(judged))
+            for victim in found:
+                index.remove(victim)
+
+    assert survivors(100) == survivors(10**9)
+    assert len(survivors(100)) == 1
+
+
+def test_few_violations_are_judged_at_once():
+    tracker = ViolationTracker(crowd(5))
+    judged, later = tracker.judged_violations(25)
+    assert set(judged) == set(tracker.violations())
+    assert not later
+
+
+def test_the_ids_of_violations_that_are_judged_later_are_those_that_they_have_then():
+    index = crowd(9)
+    tracker = ViolationTracker(index)
+    _, later = tracker.judged_violations(10)
+    assert later
+    assert later < {violation.id for violation in tracker.violations()}
+
+
+def test_a_pod_stays_that_conflicts_only_with_one_that_is_evicted_for_a_higher_priority():
+    index = cluster(1, 0, None)
+    for name, priority, other in (("low", 0, "mid"), ("mid", 1, "high"), ("high", 2, None)):
+        made = workload(name, name, anti_affinity(other) if other else None)
+        index.add(msgspec.structs.replace(made, priority=priority), "n0")
+    tracker = ViolationTracker(index)
+    judged, _ = tracker.judged_violations(1)
+    assert [violation.owner for violation in judged] == ["default/mid"]

@@ -7,6 +7,7 @@ import threading
 
 from bayplan.enforcing import planning
 from bayplan.enforcing.planning import EnforcementSettings
+from bayplan.live import enforcement
 from bayplan.live.cluster_writer import PodGoneError, RejectedError
 from live_loop.simulated import Simulation
 
@@ -316,3 +317,16 @@ async def test_violations_are_counted():
     cluster.add_pod("loud", labels={"app": "loud"}, node="one")
     await enforce(cluster)
     assert b'bayplan_violations{rule="apart"} 1.0' in cluster.parts.metrics.text()
+
+
+async def test_pods_that_all_exclude_each_other_are_evicted_in_turns_after_one_grace_period(monkeypatch):
+    monkeypatch.setattr(enforcement, "MAX_PEERS_JUDGED", 100)
+    cluster = simulation(EnforcementSettings(anti_affinity_grace=60, per_minute=1000, at_once=1000))
+    for i in range(40):
+        cluster.add_pod(
+            f"web-{i:02}", labels={"app": "web"}, annotations=rule("podAntiAffinity", app="web"), node="one"
+        )
+    await enforce(cluster, 59)
+    assert cluster.deleted == []
+    await enforce(cluster, 2)
+    assert len(cluster.deleted) == 39, "their grace periods run while they wait for their turn"

@@ -43,10 +43,15 @@ class Enforcer:
         self._no_place: dict[WorkloadKey, float] = {}
         self._on = True
 
-    def observe(self, violations: Iterable[Violation], now: float) -> None:
-        """Record the violations now: new timers start, those of resolved violations are removed."""
+    def observe(self, violations: Iterable[Violation], now: float, later: Iterable[ViolationId] = ()) -> None:
+        """
+        Record the violations now: new timers start, those of resolved violations are removed.
+
+        `later` are violations that exist and are not judged this time: their timers run.
+        """
         self._violations = tuple(violations) if self._on else ()
-        self._since = {v.id: self._since.get(v.id, now) for v in self._violations}
+        ids = [*(v.id for v in self._violations), *(later if self._on else ())]
+        self._since = {known: self._since.get(known, now) for known in ids}
 
     def since(self, violation: Violation) -> float | None:
         """When the violation was first observed."""

@@ -326,6 +326,13 @@ class TrackedRule:
             return []
         return [RuleBreach(slot, self._domains_at(slot)) for slot in without_peer]
 
+    def n_named(self, breach: RuleBreach) -> int:
+        """How many peers a violation names, give or take its owner; they are counted, not looked up."""
+        if self.rule.rule_type is not RuleType.ANTI_AFFINITY:
+            return self.counters[0].anywhere
+        (counter,) = self.counters
+        return sum(counter.by_domain.get(counter.column.by_value[value], 0) for _, value in breach.domains)
+
     def _has_peer(self, slot: int, record: PlacedWorkload) -> bool:
         own = self.matches_itself(record)
         return any(

@@ -248,7 +248,8 @@ def evictions_for(
         if all(w.resolved_without(others) for w in violations):
             gone = others
             del chosen[v.owner]
-    conflicting = _by_participant(anti_affinity, _evictable)
+    # Only where it is needed: a thousand pods of which each excludes the others are a million pairs.
+    conflicting = _by_participant(anti_affinity, _evictable) if chosen else {}
     for owner in chosen.keys() & conflicting.keys():
         also = (v for v in conflicting[owner] if not v.resolved_without(gone - {owner}))
         chosen[owner] = Eviction(owner, OWNS_AFFINITY, (*owned[owner], *also))
@@ -324,7 +325,7 @@ def _anti_affinity_victims(
     )
     gone |= choice.victims
     # A protected peer may be gone for another reason: then what was evicted because of it can stay.
-    involved = _by_participant(conflicts, lambda v: (v.owner, *v.peers))
+    involved = _by_participant(conflicts, lambda v: (v.owner, *v.peers)) if with_protected else {}
     candidates = {key for v in with_protected for key in _evictable(v)} & gone - already_gone
     for key in sorted(candidates, key=lambda key: victims.retention_order(key, precedence[key])):
         if all(v.resolved_without(gone - {key}) for v in involved[key]):

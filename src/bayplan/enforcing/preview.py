@@ -90,9 +90,10 @@ def preview_pods(
         if not _reject_by_budgets(plan, enforcer, now, index, budgets):
             break
     tracker.release()
-    # Why a spared workload is a victim is known from the choice without any protection.
-    choice, _ = planning.evictions_for(planning.enforceable(violations, precedence), precedence)
-    reasons = {key: eviction.why for key, eviction in choice.items()}
+    reasons: dict[WorkloadKey, str] = {}
+    if plan.spared:  # why such a workload is a victim is known from the choice without any protection
+        choice, _ = planning.evictions_for(planning.enforceable(violations, precedence), precedence)
+        reasons = {key: eviction.why for key, eviction in choice.items()}
     spared = [EnforcementOutcome(delay.victim, reasons.get(delay.victim, ""), delay.why) for delay in plan.spared]
     verdicts = _verdicts(violations, plan.evict, spared, plan.withheld)
     return EnforcementPreview(verdicts, plan.exact, precedence, settings)

@@ -9,7 +9,7 @@ enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 import msgspec
@@ -18,7 +18,7 @@ from bayplan.enforcing import consent, execution_rules, violations
 from bayplan.enforcing.consent import EvictionConsent
 from bayplan.enforcing.execution_rules import Domain, ExecutionRule, RuleBreach, RuleType, TrackedRule
 from bayplan.enforcing.victims import Precedence
-from bayplan.enforcing.violations import Violation
+from bayplan.enforcing.violations import OwnedBreach, Violation, ViolationId
 from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.journal import Change, ChangeType
 from bayplan.indexing.peer_index import NO_LABELS
@@ -79,18 +79,67 @@ class ViolationTracker:
         self._owned: dict[WorkloadKey, Owned] = {}
         self._broken: dict[WorkloadKey, dict[TrackedRule, list[RuleBreach]]] = {}
         self._listed: tuple[Violation, ...] | None = None
+        self._judged: dict[int, tuple[tuple[Violation, ...], frozenset[ViolationId]]] = {}
         self.catch_up()
 
     def violations(self) -> tuple[Violation, ...]:
         """All violations now, by owner."""
         self.catch_up()
         if self._listed is None:
-            self._listed = tuple(violations.violations_of(self._broken, self._index, self._consent))
+            self._listed = tuple(violations.violations_of(self._all_broken(), self._index, self._consent))
         return self._listed
 
-    def precedence(self) -> dict[WorkloadKey, Precedence]:
-        """The precedence of all workloads that are involved in a violation."""
-        return {key: self._precedence_of(key) for key in violations.involved(self.violations())}
+    def judged_violations(self, max_peers: int) -> tuple[tuple[Violation, ...], frozenset[ViolationId]]:
+        """
+        The violations to judge now, which name at most that many peers altogether, and the ids of all others.
+
+        What tenants write must not decide how much is looked up: 10,000 pods of which each excludes the others name a
+        hundred million. The others are judged once the first ones are resolved. Namespaces take turns.
+        """
+        self.catch_up()
+        if max_peers not in self._judged:
+            chosen, later = _within(max_peers, self._by_turns())
+            listed = tuple(violations.violations_of(chosen, self._index, self._consent))
+            self._judged[max_peers] = listed, frozenset(violations.ids_of(later, self._index))
+        return self._judged[max_peers]
+
+    def precedence(self, of: Iterable[Violation] | None = None) -> dict[WorkloadKey, Precedence]:
+        """The precedence of all workloads that are involved in these violations; in any if none are given."""
+        return {key: self._precedence_of(key) for key in violations.involved(self.violations() if of is None else of)}
+
+    def n_by_type(self) -> dict[RuleType, int]:
+        """How many violations there are, without looking up what they name."""
+        self.catch_up()
+        found: dict[RuleType, int] = {}
+        for broken in self._all_broken():
+            found[broken.tracked.rule.rule_type] = found.get(broken.tracked.rule.rule_type, 0) + 1
+        return found
+
+    def _all_broken(self) -> Iterator[OwnedBreach]:
+        for key in sorted(self._broken):
+            for tracked, breaches in sorted(self._broken[key].items(), key=lambda item: violations.order(item[0].rule)):
+                for breach in breaches:
+                    yield OwnedBreach(self._index.records[key], tracked, breach)
+
+    def _by_turns(self) -> list[OwnedBreach]:
+        """
+        The broken rules in the order in which they are judged where they are too many.
+
+        A namespace comes the later the more peers its earlier rules name. In each of them the highest priority comes
+        first, as it decides who stays, and among equals the youngest, so that the oldest remains in the end.
+        """
+        found = sorted(self._all_broken(), key=lambda broken: self._age_of(broken.record.workload.key), reverse=True)
+        found.sort(key=lambda broken: -broken.record.workload.priority)
+        named: dict[str, int] = {}
+        turns: list[tuple[int, int]] = []
+        for broken in found:
+            namespace, n_peers = broken.record.workload.namespace, broken.tracked.n_named(broken.breach)
+            turns.append((named.get(namespace, 0), n_peers))
+            named[namespace] = turns[-1][0] + n_peers
+        return [found[place] for place in sorted(range(len(found)), key=turns.__getitem__)]
+
+    def _age_of(self, key: WorkloadKey) -> tuple[str, str]:
+        return self._precedence_of(key).since or "9999", key
 
     def _precedence_of(self, key: WorkloadKey) -> Precedence:
         record = self._index.records.get(key)
@@ -112,7 +161,11 @@ class ViolationTracker:
         for key in [*self._owned]:
             self._remove_owner(key)
         self._drop_idle()
-        self._listed, self._position = None, -1
+        self._forget_listed()
+        self._position = -1
+
+    def _forget_listed(self) -> None:
+        self._listed, self._judged = None, {}
 
     # Following
 
@@ -122,7 +175,7 @@ class ViolationTracker:
         self._drop_idle()
         for tracked in self._tracked_rules.values():
             tracked.refresh()
-        self._listed = None
+        self._forget_listed()
 
     def _evaluate_changes(self, changes: Sequence[Change]) -> None:
         touched = _Touched(changes)
@@ -132,7 +185,7 @@ class ViolationTracker:
             elif change.type is ChangeType.NAMESPACE_CHANGED:
                 touched.rules.update(self._rules_scoped_to(change))
                 if consent.consenting_to(_labels(change.before)) != consent.consenting_to(_labels(change.after)):
-                    self._listed = None  # violations say which peers their rule may evict
+                    self._forget_listed()  # violations say which peers their rule may evict
         evaluated: set[tuple[TrackedRule, WorkloadKey]] = set()
         for key in touched.owners:
             evaluated.update((tracked, key) for tracked in self._update_owner(key))
@@ -142,7 +195,7 @@ class ViolationTracker:
                 self._evaluate(tracked, self._index.records[key])
         self._drop_idle()
         if touched.anything:
-            self._listed = None
+            self._forget_listed()
 
     def _mark_touched(self, workload: Workload, slots: tuple[int, ...], touched: _Touched) -> None:
         """Mark what the addition or removal of a workload may have affected."""
@@ -258,6 +311,16 @@ class ViolationTracker:
             found = self._terms[term] = _TrackedTerm(term)
             self._terms_by_labels.add(term, found)
         return found
+
+
+def _within(max_peers: int, found: Sequence[OwnedBreach]) -> tuple[Sequence[OwnedBreach], Sequence[OwnedBreach]]:
+    """The first ones, of which the sum of peers is within the limit, and the others; one at least."""
+    total = 0
+    for place, broken in enumerate(found):
+        total += broken.tracked.n_named(broken.breach)
+        if total > max_peers and place:
+            return found[:place], found[place:]
+    return found, ()
 
 
 def _labels(labels: object) -> Labels:

@@ -7,7 +7,8 @@ Made from the breaches that `tracking` finds, for messages and for choosing vict
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -81,17 +82,26 @@ def involved(violations: Iterable[Violation]) -> set[WorkloadKey]:
     return found
 
 
-def violations_of(
-    broken: Mapping[WorkloadKey, Mapping[TrackedRule, list[RuleBreach]]],
-    index: PlacementIndex,
-    consent: EvictionConsent,
-) -> Iterator[Violation]:
-    """All violations, by owner."""
+class OwnedBreach(NamedTuple):
+    """A rule that is broken for its owner, before the names of the peers are looked up."""
+
+    record: PlacedWorkload
+    tracked: TrackedRule
+    breach: RuleBreach
+
+
+def violations_of(found: Iterable[OwnedBreach], index: PlacementIndex, consent: EvictionConsent) -> Iterator[Violation]:
+    """The violations, with what they name, in the order of the broken rules."""
     builder = _ViolationBuilder(index, consent)
-    for key in sorted(broken):
-        for tracked, breaches in sorted(broken[key].items(), key=lambda item: _order(item[0].rule)):
-            for breach in breaches:
-                yield builder.violation(tracked, breach, index.records[key])
+    return (builder.violation(broken.tracked, broken.breach, broken.record) for broken in found)
+
+
+def ids_of(found: Iterable[OwnedBreach], index: PlacementIndex) -> Iterator[ViolationId]:
+    """The ids of the violations."""
+    for record, tracked, breach in found:
+        workload, rule = record.workload, tracked.rule
+        target = index.slots.at(breach.slot).name
+        yield ViolationId(workload.key, workload.uid, rule.path, _shown_keys(rule), target)
 
 
 class _ViolationBuilder:
@@ -112,7 +122,7 @@ class _ViolationBuilder:
             rule_type=rule.rule_type,
             term=rule.path,
             shown=rule.shown,
-            topology_key=", ".join(_plain(key) for key in rule.keys),
+            topology_key=_shown_keys(rule),
             domain=", ".join(f"{_plain(key)}={value}" for key, value in breach.domains),
             target=self._index.slots.at(breach.slot).name,
             peers=_without(peers, workload.key),
@@ -176,8 +186,13 @@ def _without(names: Names, key: WorkloadKey) -> Names:
     return names[:position] + names[position + 1 :] if names[position : position + 1] == (key,) else names
 
 
-def _order(rule: ExecutionRule) -> tuple[str, str, tuple[str, ...]]:
+def order(rule: ExecutionRule) -> tuple[str, str, tuple[str, ...]]:
+    """A sort key for the rules of one owner."""
     return rule.rule_type.value, rule.path, rule.keys
+
+
+def _shown_keys(rule: ExecutionRule) -> str:
+    return ", ".join(_plain(key) for key in rule.keys)
 
 
 def _plain(key: str) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from bayplan.enforcing import enforcer
 from bayplan.enforcing.planning import EnforcementSettings, Eviction
-from bayplan.enforcing.violations import Violation, involved
+from bayplan.enforcing.victims import Precedence
+from bayplan.enforcing.violations import Violation, ViolationId, involved
 from bayplan.engine.engine import Engine
 from bayplan.live.cluster_writer import ObjectRef, PodRef
 from bayplan.live.context import SchedulerContext
 from bayplan.live.enforcement_loop import EnforcementLoop, EnforcementTools
 from bayplan.model.workloads import Workload, WorkloadKey
+
+MAX_PEERS_JUDGED = 200_000  # of all violations that are judged at once: 440 pods of which each excludes the others
 
 
 class Enforcement(EnforcementLoop):
@@ -34,9 +37,15 @@ class Enforcement(EnforcementLoop):
 
     def lasting_violations(self) -> list[Violation]:
         records = self._index.records
-        violations = self._tracker.violations()
+        violations, _ = self._tracker.judged_violations(MAX_PEERS_JUDGED)
         terminating = {key for key in involved(violations) if key in records and records[key].workload.terminating}
         return [violation for violation in violations if not violation.resolved_without(terminating)]
+
+    def _judged_later(self) -> Iterable[ViolationId]:
+        return self._tracker.judged_violations(MAX_PEERS_JUDGED)[1]
+
+    def _precedence(self) -> Mapping[WorkloadKey, Precedence]:
+        return self._tracker.precedence(self._tracker.judged_violations(MAX_PEERS_JUDGED)[0])
 
     def _ended(self) -> Iterable[WorkloadKey]:
         records = self._index.records

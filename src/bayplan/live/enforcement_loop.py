@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -79,6 +78,10 @@ class EnforcementLoop:
     def lasting_violations(self) -> list[Violation]:
         """Return the violations that what is terminating will not resolve, and that may evict something."""
         raise NotImplementedError
+
+    def _judged_later(self) -> Iterable[ViolationId]:
+        """The violations that are too many to be judged at once: their grace periods go on."""
+        return ()
 
     def _ended(self) -> Iterable[WorkloadKey]:
         """The victims evicted so far whose disruption is over; each is returned once."""
@@ -168,7 +171,7 @@ class EnforcementLoop:
         now = self._clock()
         for victim in self._ended():
             self._enforcer.gone(victim)
-        self._enforcer.observe(self.lasting_violations(), now)
+        self._enforcer.observe(self.lasting_violations(), now, self._judged_later())
         return now
 
     def _not_yet_reported(self, chosen: EvictionChoice) -> EvictionChoice:
@@ -272,5 +275,5 @@ class EnforcementLoop:
         raise NotImplementedError
 
     def _violation_counts(self) -> list[tuple[tuple[str, ...], float]]:
-        found = Counter(_METRIC_LABELS[violation.rule_type] for violation in self._tracker.violations())
+        found = {_METRIC_LABELS[rule_type]: count for rule_type, count in self._tracker.n_by_type().items()}
         return [((name,), float(count)) for name, count in sorted(found.items())]
