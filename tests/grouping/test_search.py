@@ -82,7 +82,8 @@ rules = st.fixed_dictionaries(
     optional={
         "topology": st.sampled_from([RACK, HOST]),
         "near": st.tuples(st.sampled_from([HOST, RACK]), st.sampled_from("xy")),
-        "apart": st.tuples(st.sampled_from([HOST, RACK]), st.sampled_from("xy")),
+        "apart": st.tuples(st.sampled_from([HOST, RACK]), st.sampled_from("xyz"), st.sampled_from([None, ["other"]])),
+        "leader": st.just("z"),  # the value of `app` of the first member
         "groups apart": st.tuples(st.sampled_from([HOST, RACK]), st.sampled_from("xy")),
         "groups near": st.tuples(st.sampled_from([HOST, RACK]), st.sampled_from("xy")),
     },
@@ -123,7 +124,8 @@ def scene_of(nodes, gangs):
         }
         for i in range(times):
             container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": f"{cpu}m"}}}
-            metadata = {"name": f"g{number}-{i}", "namespace": "default", "labels": {"app": app}}
+            own = rule.get("leader", app) if i == 0 else app
+            metadata = {"name": f"g{number}-{i}", "namespace": "default", "labels": {"app": own}}
             found.append({
                 "apiVersion": "v1",
                 "kind": "Pod",
@@ -133,8 +135,22 @@ def scene_of(nodes, gangs):
     return {"nodes": manifests, "pods": found}
 
 
-def term(key, app):
-    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+def term(key, app, namespaces=None):
+    scope = {"namespaces": namespaces} if namespaces else {}
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **scope}
+
+
+@pytest.mark.parametrize(
+    ("leader", "apart"),
+    [
+        ("z", ("z", None)),  # only the first member is selected, so the others may share a node
+        ("x", ("x", ["other"])),  # the namespace of none of them
+    ],
+)
+def test_counting_knows_which_members_repel_each_other(leader, apart):
+    rule = {"apart": (HOST, *apart), "leader": leader}
+    found = search.solve(benchmark.problem_of(scene_of([("a", 2000), ("a", 500)], [(4, 500, "x", rule, False)])))
+    assert isinstance(found, Solved)
 
 
 @settings(max_examples=60, deadline=None)

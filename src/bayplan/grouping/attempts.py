@@ -22,7 +22,8 @@ from bayplan.indexing.capacity import POD_ROW, PODS
 from bayplan.indexing.slots import ABSENT, ValueColumn
 from bayplan.model.groups import MEMBER_OF
 from bayplan.model.reasons import Mask, Slots
-from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.model.terms import resolve
+from bayplan.model.workloads import Workload, WorkloadKey, label_keys
 
 MAX_DOMAINS = 64  # of one key, of those that seem to fit: the best ones are tried first
 
@@ -57,6 +58,10 @@ class Attempts:
         )
         self.left_out: dict[WorkloadKey, Workload] = {}
         self._sizes: dict[str, float] = {}
+        # Terms of the problem are in use only while its pods are placed, so their keys are noted at the beginning.
+        self._keys = sorted({MEMBER_OF}.union(*{label_keys(pod.needs) for pod in problem.pods}))
+        self._visible = problem.index.peer_index.visible
+        self._classes: dict[WorkloadKey, Hashable] = {}
 
     # The index
 
@@ -195,8 +200,17 @@ class Attempts:
         """Where there is room for the pods of a unit at the moment, for each class by itself."""
         by_class: dict[Hashable, list[Workload]] = {}
         for pod in unit.pods:
-            by_class.setdefault((pod.needs, pod.namespace, pod.labels.get(MEMBER_OF)), []).append(pod)
+            by_class.setdefault(self._class_of(pod), []).append(pod)
         return [self._room_of(some[0], len(some)) for some in by_class.values()]
+
+    def _class_of(self, pod: Workload) -> Hashable:
+        """What is equal for pods that no rule distinguishes, neither those of placed pods nor of pods of the problem."""
+        known = self._classes.get(pod.key)
+        if known is None:
+            selected = tuple([(key, pod.labels[key]) for key in self._keys if key in pod.labels])
+            visible = self._visible(pod.labels)
+            known = self._classes[pod.key] = (pod.needs, pod.namespace, selected, visible, pod.requested_target, pod.unplaceable)
+        return known
 
     def _room_of(self, pod: Workload, n_pods: int) -> ClassRoom:
         feasible = self.feasible(without_required_affinity(pod)).feasible
@@ -206,10 +220,13 @@ class Attempts:
             if amount > 0:
                 row = capacity.row(resource)
                 count = np.minimum(count, (capacity.allocatable[row] - capacity.requested[row]) // amount)
+        own = resolve(pod.needs.affinity, pod.namespace, self.index.semantics, incoming=True)
         apart = [
-            self.index.column(term.topology_key)
-            for term in pod.needs.affinity.anti_required
-            if not term.limit and term.selector is not None and term.selector.matches(pod.labels)
+            self.index.column(use.keys[0])
+            for use in own.anti_required
+            if len(use.keys) == 1
+            and not use.limit
+            and self.index.peer_index.matches(use.term, pod.labels, pod.namespace)
         ]
         return ClassRoom(n_pods, np.where(feasible, np.maximum(count, 1), 0), apart)
 
@@ -222,7 +239,7 @@ class Attempts:
 
         def scarcity(part: Unit) -> tuple[float, float]:
             pod = part.pods[0]
-            known = (pod.needs, pod.labels.get(MEMBER_OF))
+            known = self._class_of(pod)
             if known not in scarce:
                 scarce[known] = self._room_of(pod, 1).n_places(within)
             return scarce[known] / len(part.pods), -self.size(part)
