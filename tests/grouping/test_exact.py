@@ -1,7 +1,7 @@
 """The exact model answers as trying every plan does, with every plan checked by the reference implementation."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from bayplan.grouping import exact, plan_check
@@ -32,7 +32,7 @@ def test_pods_with_many_rules_between_them(seed):
     assert not isinstance(answered(dense_problem(seed)), Undecided)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(seed=SEEDS)
 def test_as_many_members_of_a_group_as_possible(seed):
     small = dense_problem(seed)

@@ -55,6 +55,8 @@ def sentence(wait: GroupWait) -> str:
     if not wait.attempts:
         return f"group {wait.group} waits: there is no node for it"
     best = wait.attempts[0]
+    if wait.is_growing and not wait.min_members:
+        return best.message
     if wait.is_growing:
         return (
             f"group {wait.group} has the {wait.min_members} members that must run, and no room for more: {best.message}"

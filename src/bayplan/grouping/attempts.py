@@ -179,6 +179,8 @@ class Attempts:
         n_dispensable = sum(max(0, self.dispensable[name]) for name in {p.labels.get(MEMBER_OF, "") for p in unit.pods})
         found = []
         for value, domain in sorted(column.by_value.items(), key=lambda item: str(item[0])):
+            if self._out_of_time():  # many classes in many domains are counted for long without a question
+                raise BudgetSpentError
             mask = _mask_of(column, domain, within)
             lacking = n_lacking(room, mask)
             if lacking <= n_dispensable or not fitting:
@@ -204,12 +206,19 @@ class Attempts:
         return [self._room_of(some[0], len(some)) for some in by_class.values()]
 
     def _class_of(self, pod: Workload) -> Hashable:
-        """What is equal for pods that no rule distinguishes, neither those of placed pods nor of pods of the problem."""
+        """What is equal for pods that no rule distinguishes: none of placed pods, and none of the problem."""
         known = self._classes.get(pod.key)
         if known is None:
             selected = tuple([(key, pod.labels[key]) for key in self._keys if key in pod.labels])
             visible = self._visible(pod.labels)
-            known = self._classes[pod.key] = (pod.needs, pod.namespace, selected, visible, pod.requested_target, pod.unplaceable)
+            known = self._classes[pod.key] = (
+                pod.needs,
+                pod.namespace,
+                selected,
+                visible,
+                pod.requested_target,
+                pod.unplaceable,
+            )
         return known
 
     def _room_of(self, pod: Workload, n_pods: int) -> ClassRoom:

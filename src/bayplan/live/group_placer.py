@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -28,7 +28,7 @@ from bayplan.live.context import Engines, SchedulerContext
 from bayplan.live.group_reports import GroupReporter
 from bayplan.live.known_groups import KnownGroup, KnownGroups
 from bayplan.live.loop import REST_FACTOR, InFlightBinds
-from bayplan.live.preemption import PreemptionEvaluator
+from bayplan.live.preemption import PreemptionAttempt, PreemptionEvaluator
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.queueing import group_attempt
 from bayplan.queueing.group_attempt import GroupAttempt, GroupRequest
@@ -38,6 +38,8 @@ MAX_SEARCH_SECONDS = 2.0  # for a plan and for victims
 MAX_CHECK_SECONDS = 0.004  # of checking assumed members, before other tasks run
 MAX_IDLE_SECONDS = 300.0  # after which the copy of the index is released
 PROBLEM_GRACE_SECONDS = 1.0  # before a group is told what is wrong with it: its members come one after the other
+SECONDS_PER_MESSAGE = 0.02  # to a member about what is wrong with its group: so long the group is told nothing else
+MAX_TOLD_AT_ONCE = 500  # members about that, before other tasks run
 BELOW_GRACE_SECONDS = 5.0  # before too few members that run are told: a group may be on its way out
 log = logging.getLogger("bayplan.groups")
 
@@ -109,6 +111,10 @@ class GroupPlacer:
     def _begin(self, group: KnownGroup, now: float) -> _Attempt | None:
         """What is to be tried; None if there is nothing, which is told where something is wrong."""
         members = self._known.waiting_of(group.key)
+        if too_many := self._known.too_many(len(members)):
+            nominated = self._clear_nominations(members)
+            self._tell_problem(group, too_many, list(members.values()), nominated, now)
+            return None
         for pending in members.values():
             self._state.refresh(pending)  # what it is read with may have changed
         found = self._known.pending(group.key)
@@ -117,7 +123,8 @@ class GroupPlacer:
             return None
         self._known.note_members(group, found)
         if found.problem or not found.pods:
-            self._tell_problem(group, found.problem, list(members.values()), now)
+            nominated = self._clear_nominations(members)  # what cannot be placed leaves the room to others
+            self._tell_problem(group, found.problem, list(members.values()), nominated, now)
             return None
         group.problem_since = None
         nominations, keys = self._queue.nominations, {pod.key for pod in found.pods}
@@ -153,7 +160,10 @@ class GroupPlacer:
 
     async def _carry_out(self, attempt: _Attempt, found: GroupAttempt, position: int) -> None:
         group, members = attempt.group, attempt.members
-        if not all(self._is_as_before(members[key], workload) for key, workload in attempt.workloads.items()):
+        # The copy may be newer than the request, so a member that ran may have left before the plan was made.
+        is_enough = not found.nodes or self._n_running(attempt) + len(found.nodes) >= attempt.request.group.min_members
+        unchanged = all(self._is_as_before(members[key], workload) for key, workload in attempt.workloads.items())
+        if not is_enough or not unchanged:
             self._known.again(group)
             return
         placed = [(members[key], node) for key, node in found.nodes.items()]
@@ -172,6 +182,10 @@ class GroupPlacer:
         self._metrics.group_attempts.labels("nominated" if found.nominate else "waits").inc()
         nominated = self._nominate(attempt, found)
         self._reporter.waits(group.key, found.message, left, nominated, self._clock() - attempt.began)
+
+    def _n_running(self, attempt: _Attempt) -> int:
+        """How many other members of the group are on nodes by now."""
+        return sum(one.key not in attempt.workloads for one in self._known.placed_of(attempt.group.key))
 
     def _is_as_before(self, pending: PendingPod, workload: Workload) -> bool:
         """Whether nothing has changed about a member that is pending still."""
@@ -270,7 +284,7 @@ class GroupPlacer:
         if any(self._queue.holds(pending) for pending, _ in placed):
             self._known.tried_in_vain(group)  # what was refused is tried again after the backoff
         else:
-            group.attempts = 0
+            group.attempts, group.has_run = 0, True
 
     # Preemption
 
@@ -279,21 +293,42 @@ class GroupPlacer:
         pods = attempt.request.group.pods
         if found.nominate:
             carried_out = self._parts.preemptor.preempt_for_group(pods, found.nominate, found.victims)
-            self._parts.start_task(self._parts.preemptor.carry_out(pods[0], carried_out))
+            self._parts.start_task(self._evict(pods, carried_out))
         elif not found.clears_nominations:
             return {}
-        cleared = [
-            pod.key for pod in pods if pod.key not in found.nominate and self._queue.nominations.target_of(pod.key)
-        ]
+        cleared = self._clear_nominations(pod.key for pod in pods if pod.key not in found.nominate)
+        return {key: found.nominate.get(key, "") for key in (*cleared, *found.nominate)}
+
+    async def _evict(self, pods: Sequence[Workload], preemption: PreemptionAttempt) -> None:
+        """Delete the victims; the group waits no longer for those that cannot be deleted."""
+        nominations = self._queue.nominations
+
+        def forget(victim: Workload) -> None:
+            for pod in pods:
+                nominations.note_victims(pod.key, nominations.victims_of(pod.key) - {victim.uid})
+
+        await self._parts.preemptor.carry_out(pods[0], preemption, forget)
+
+    def _clear_nominations(self, members: Iterable[WorkloadKey]) -> dict[WorkloadKey, str]:
+        """Clear the nominations that members have, and return these members, each without a node."""
+        cleared = [key for key in members if self._queue.nominations.target_of(key)]
         for key in cleared:
             self._queue.clear_nomination(key)
-        return {key: found.nominate.get(key, "") for key in (*cleared, *found.nominate)}
+        return dict.fromkeys(cleared, "")
 
     # What is told without an attempt
 
-    def _tell_problem(self, group: KnownGroup, problem: str, members: Sequence[PendingPod], now: float) -> None:
+    def _tell_problem(
+        self,
+        group: KnownGroup,
+        problem: str,
+        members: Sequence[PendingPod],
+        nominated: Mapping[WorkloadKey, str],
+        now: float,
+    ) -> None:
         """Tell what is wrong with a group, unless it is only that its members have not all come yet."""
         self._known.tried_in_vain(group, counts=False)
+        self._reporter.clear_nominated([one for one in members if one.key in nominated])
         if not problem:
             return  # its members are held back, and more than those that must run
         group.problem_since = now if group.problem_since is None else group.problem_since
@@ -301,8 +336,15 @@ class GroupPlacer:
         if now < told_at:
             self._known.again(group, told_at)
             return
-        not_held = [one for one in members if one.stage is QueueStage.GROUP]
-        self._reporter.waits(group.key, f"group {group.key} is not placed: {problem}", not_held, {})
+        message = f"group {group.key} is not placed: {problem}"
+        not_told = [one for one in members if one.stage is QueueStage.GROUP and one.message != message]
+        if now >= group.quiet_until:
+            told, not_told = not_told[:MAX_TOLD_AT_ONCE], not_told[MAX_TOLD_AT_ONCE:]
+            # Each member that comes or leaves may change the message for all others.
+            group.quiet_until = now + len(told) * SECONDS_PER_MESSAGE
+            self._reporter.waits(group.key, message, told, {})
+        if not_told:
+            group.retry_at = min(group.retry_at, group.quiet_until)
 
     def _review_running(self, group: KnownGroup, now: float) -> None:
         """Tell if too few members of a group run, of which none is pending."""
@@ -326,9 +368,13 @@ class GroupPlacer:
         self._reporter.timed_out(group.key, members, waited)
         placed = self._known.placed_of(group.key)
         least = self._known.min_members(group.key, members[0].workload) if members else 0
-        if not 0 < len(placed) < least or not _never_ran(placed, [one.workload for one in members]):
+        if not 0 < len(placed) < least or group.has_run:
+            return
+        # What was created anew since others were deleted says nothing about those that are left.
+        if not group.is_released and not _never_ran(placed, [one.workload for one in members]):
             return
         if all(one.controller is not None and one.key not in self._state.assumed for one in placed):
+            group.is_released = True
             self._reporter.released(group.key, placed, least, waited)
             self._parts.start_task(self._delete(placed))
 

@@ -45,6 +45,11 @@ class GroupReporter:
             if message != pending.message or pending.key in nominated:
                 self._update_condition(pending, message, conditions.UNSCHEDULABLE, nominated.get(pending.key))
 
+    def clear_nominated(self, members: Sequence[PendingPod]) -> None:
+        """Write that members have no nominated node any longer."""
+        for pending in members:
+            self._update_condition(pending, pending.message, conditions.UNSCHEDULABLE, "")
+
     def timed_out(self, key: str, members: Sequence[PendingPod], seconds: float) -> None:
         message = next((one.message for one in members if one.message), "it was not tried")
         text = TIMEOUT.format(group=key, seconds=seconds, message=message)

@@ -23,7 +23,7 @@ from bayplan.watching.cluster_state import ClusterState
 RETRY_SECONDS = 30.0  # after which a group is tried again at the latest: not all that may help is a change of the index
 PROBLEM_RETRY_SECONDS = 0.2  # after which one that could not be tried is looked at again, if it has changed
 NEEDS_MIN = "its members lack bayplan.io/group-min: a running scheduler does not know how many members there will be"
-TOO_MANY = "it has {} members, more than the {} that this scheduler accepts (--max-group-members)"
+TOO_MANY = "it has more members than the {} that this scheduler accepts (--max-group-members)"
 TOO_COMPLEX = "its members differ in so many terms that comparing them takes too long"
 
 
@@ -43,13 +43,15 @@ class KnownGroup:
     """
     A group with pending members, or of which members have left.
 
-    `since` is when it was first tried in vain, None while it does not wait. `below_since` is when members that ran
-    became too few, with none pending. `needs_peers`: a pod that is placed may be what it waits for.
+    `since` is when it was first tried in vain, None while it does not wait; `n_timeouts` counts the time-outs since.
+    `below_since` is when members that ran became too few, with none pending. `has_run`: as many as must were bound at
+    once. `is_released`: bound members are being deleted, because it never ran. `needs_peers`: a pod that is placed may
+    be what it waits for. Until `quiet_until` its members are not told what is wrong with it.
     """
 
     __slots__ = (
-        "attempts", "below_since", "is_growing", "key", "needs_peers", "not_before", "priority", "problem_since",
-        "retry_at", "since", "told_below", "told_timeout", "tried",
+        "attempts", "below_since", "has_run", "is_growing", "is_released", "key", "n_timeouts", "needs_peers",
+        "not_before", "priority", "problem_since", "quiet_until", "retry_at", "since", "told_below", "tried",
     )  # fmt: skip
 
     def __init__(self, key: str, now: float) -> None:
@@ -58,13 +60,13 @@ class KnownGroup:
         self.since: float | None = None
         self.below_since: float | None = None
         self.problem_since: float | None = None
-        self.attempts = self.priority = 0
-        self.is_growing = self.needs_peers = self.told_timeout = self.told_below = False
+        self.quiet_until = 0.0
+        self.attempts = self.priority = self.n_timeouts = 0
+        self.is_growing = self.is_released = self.needs_peers = self.told_below = self.has_run = False
 
     @property
-    def order(self) -> tuple[int, float, str]:
-        """By priority, then the one first that was tried longest ago: none keeps the others from their turn."""
-        return -self.priority, self.tried, self.key
+    def namespace(self) -> str:
+        return self.key.partition("/")[0]
 
 
 class KnownGroups:
@@ -83,6 +85,8 @@ class KnownGroups:
         self._groups: dict[str, KnownGroup] = {}
         self._due: dict[str, None] = {}
         self._placed: dict[str, set[WorkloadKey]] = {}
+        self._turns: dict[str, int] = {}  # the last turn of each namespace
+        self._n_turns = 0
         self._position = -1
 
     @property
@@ -158,19 +162,23 @@ class KnownGroups:
         ready = [one for one in due if one.not_before <= now]
         if not ready:
             return None
-        chosen = min(ready, key=lambda one: one.order)
+        chosen = min(ready, key=self._order)
         del self._due[chosen.key]
+        self._turns[chosen.namespace] = self._n_turns = self._n_turns + 1
         chosen.tried, chosen.retry_at = now, float("inf")
         return chosen
+
+    def _order(self, group: KnownGroup) -> tuple[int, int, float, str]:
+        """By priority; then namespaces take turns, and in each the one is first that was tried longest ago."""
+        return -group.priority, self._turns.get(group.namespace, 0), group.tried, group.key
 
     def next_at(self) -> float | None:
         """When a group is due, or times out; None if only a change can lead to it."""
         times = []
         for key, group in self._groups.items():
             times.append(group.not_before if key in self._due else group.retry_at)
-            if self._may_time_out(group):
-                assert group.since is not None
-                times.append(group.since + self._limits.timeout)
+            if (timeout_at := self._timeout_at(group)) is not None:
+                times.append(timeout_at)
         return min((time for time in times if time != float("inf")), default=None)
 
     def again(self, group: KnownGroup, not_before: float = 0.0) -> None:
@@ -189,7 +197,7 @@ class KnownGroups:
 
     def placed_now(self, group: KnownGroup, *, has_more: bool) -> None:
         """Note that enough members of a group are assumed."""
-        group.since, group.problem_since, group.told_timeout = None, None, False
+        group.since, group.problem_since, group.n_timeouts, group.is_released = None, None, 0, False
         if has_more:
             self.again(group)  # the others are told why they wait
 
@@ -197,19 +205,23 @@ class KnownGroups:
         """Forget a group that has no pending members."""
         self._groups.pop(group.key, None)
         self._due.pop(group.key, None)
+        if not self._groups:
+            self._turns.clear()
 
     def timed_out(self, now: float) -> list[KnownGroup]:
-        """The groups that have waited too long since the last call."""
+        """The groups that have waited too long since the last call: again each time that the time-out has passed."""
         found = []
         for group in self._groups.values():
-            if self._may_time_out(group) and group.since is not None and group.since + self._limits.timeout <= now:
-                group.told_timeout = True
+            timeout_at = self._timeout_at(group)
+            if timeout_at is not None and timeout_at <= now:
+                group.n_timeouts += 1
                 found.append(group)
         return found
 
-    def _may_time_out(self, group: KnownGroup) -> bool:
-        is_waiting = group.since is not None and not group.is_growing and not group.told_timeout
-        return is_waiting and self._limits.timeout > 0
+    def _timeout_at(self, group: KnownGroup) -> float | None:
+        if group.since is None or group.is_growing or self._limits.timeout <= 0:
+            return None
+        return group.since + self._limits.timeout * (group.n_timeouts + 1)
 
     # Members
 
@@ -253,6 +265,10 @@ class KnownGroups:
         pods = (*found.pods, *found.held_back)
         group.priority = max(pod.priority for pod in pods)
         group.is_growing = found.n_placed >= found.min_members
+        if group.is_growing and not group.has_run:
+            assumed = self._state.assumed
+            n_bound = sum(one.key not in assumed for one in self.placed_of(group.key))
+            group.has_run = n_bound >= found.min_members
         own = bool(found.topology_key)
         group.needs_peers = any(
             pod.needs.affinity.required or len(pod.needs.affinity.group_required) > own for pod in pods
@@ -266,9 +282,13 @@ class KnownGroups:
             return declared.min_members
         return 0 if said is None else said.min_members
 
+    def too_many(self, n_members: int) -> str:
+        """What is wrong with a group of so many members; empty if nothing is."""
+        return TOO_MANY.format(self._limits.max_members) if n_members > self._limits.max_members > 0 else ""
+
     def _too_large(self, members: Sequence[Workload], pending: Sequence[Workload]) -> str:
-        if len(members) > self._limits.max_members > 0:
-            return TOO_MANY.format(len(members), self._limits.max_members)
+        if wrong := self.too_many(len(members)):
+            return wrong
         classes = {id(pod.needs): pod.needs for pod in pending}
         if sum(map(_n_terms, classes.values())) * len(classes) > self._limits.max_comparisons:
             return TOO_COMPLEX

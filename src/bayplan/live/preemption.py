@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -79,7 +79,9 @@ class PreemptionEvaluator:
         to_delete = tuple(victim for victim in victims if not victim.terminating)
         return PreemptionAttempt("", nodes.get(pods[0].key), to_delete, tuple(displaced.values()))
 
-    async def carry_out(self, workload: Workload, attempt: PreemptionAttempt) -> None:
+    async def carry_out(
+        self, workload: Workload, attempt: PreemptionAttempt, on_failure: Callable[[Workload], None] = lambda _: None
+    ) -> None:
         """
         Clear the nominations of displaced pods in the API server and delete the victims that still exist.
 
@@ -99,6 +101,7 @@ class PreemptionEvaluator:
                 continue
             except ClusterError as error:
                 log.warning("victim not deleted", extra={"pod": victim.key, "for": workload.key, "error": str(error)})
+                on_failure(victim)
                 self._queue.activate(workload.key, workload.uid)
 
     async def _delete_victim(self, victim: Workload, workload: Workload, node: str) -> None:

@@ -94,7 +94,13 @@ def _not_placed(
     leaving = [one for one in index.records.values() if one.workload.uid in request.victims] if request.victims else []
     if leaving:
         return GroupAttempt(message=f"{message} {WAITS_FOR_VICTIMS.format(n=len(leaving))}")
-    if wait.is_growing or not all(pod.preempts for pod in group.pods):
+    if not group.min_members:
+        # Members of a group that demands none are placed like single pods, and so one at a time preempts.
+        group = msgspec.structs.replace(group, pods=group.pods[:1], min_members=group.n_placed + 1)
+        problem = msgspec.structs.replace(problem, pods=group.pods, groups=(group.to_place(),))
+    elif wait.is_growing:
+        return GroupAttempt(message=message, clears_nominations=bool(request.own))
+    if not all(pod.preempts for pod in group.pods):
         return GroupAttempt(message=message, clears_nominations=bool(request.own))
     try:
         found = group_preemption.find(problem, group, request.budgets, out_of_time)
