@@ -158,7 +158,7 @@ class KubeServer:
         self.restart_apiserver()
         return revision
 
-    def start_scheduler(self, name="default-scheduler", config=None, *, wait=True):
+    def start_scheduler(self, name="default-scheduler", config=None, *, wait=True, flags=()):
         """
         Start a real kube-scheduler for pods of the scheduler `name`; return its Process, once it is ready if `wait`.
 
@@ -188,6 +188,7 @@ class KubeServer:
                 f"--authentication-kubeconfig={kubeconfig}",
                 f"--authorization-kubeconfig={kubeconfig}",
                 "--authentication-tolerate-lookup-failure",
+                *flags,
             ],
             log=file.with_suffix(".log"),
             ready=lambda: not wait or answers(f"https://127.0.0.1:{port}/readyz", ca_file=self.ca_file),
