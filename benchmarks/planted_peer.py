@@ -1,7 +1,7 @@
 """
-How many planted problems kube-scheduler's own pod-group cycle solves: the real scheduler on a real API server, gates on.
+How many planted problems kube-scheduler's own pod-group cycle solves: the real one on a real API server, gates on.
 
-usage: planted_peer.py [--seeds N] [FAMILY…]   the first N problems of each family, or of some; written as planted.py does
+usage: planted_peer.py [--seeds N] [FAMILY…]   the first N problems of each family, or of some; written by planted.py
 
 A problem without groups is one gang of all its pods. Rules of groups are said as Kubernetes has them: the domain in the
 PodGroup, anti-affinity between groups as anti-affinity between pods of different groups. A problem counts as solved if
