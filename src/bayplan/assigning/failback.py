@@ -24,6 +24,23 @@ def as_unplaced(workload: Workload) -> Workload:
     return msgspec.structs.replace(workload, binding=binding)
 
 
+def permitted(workload: Workload) -> Workload:
+    """The workload as it is scheduled when its hold-down is over."""
+    assert workload.binding is not None
+    return msgspec.structs.replace(workload, binding=msgspec.structs.replace(workload.binding, may_fail_back=True))
+
+
+def is_at_best(
+    binding: Binding, observed: str, shares: tuple[tuple[str, int], ...], index: PlacementIndex
+) -> bool:
+    """Whether no other place could be better: all replicas are in the first tier of the first group."""
+    groups = binding.placement.groups
+    if not groups or (len(groups) == 1 and len(groups[0].tiers) <= 1):
+        return True
+    position, held = _merit(binding, observed, shares, index)
+    return position == 0 and not any(held[1:])
+
+
 def is_better(
     binding: Binding,
     new: tuple[str, tuple[tuple[str, int], ...]],

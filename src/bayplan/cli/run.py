@@ -138,6 +138,16 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             "binding gets an event. 0 for no limit.",
         ),
         commands.Option(
+            "--fail-back-per-minute",
+            type=click.IntRange(min=1),
+            default=10,
+            show_default=True,
+            metavar="N",
+            heading=_SCHEDULER,
+            help="Let at most N bindings per minute return to an earlier group or tier of clusters, if the switch "
+            "failBackAfter is set: --switch failBackAfter=600 lets them return once there was room for ten minutes.",
+        ),
+        commands.Option(
             "--place-group-members",
             is_flag=True,
             heading=_SCHEDULER,
@@ -287,6 +297,7 @@ def run(
     max_group_members: int,
     group_timeout: str,
     max_binding_constraints: int,
+    fail_back_per_minute: int,
     reserve_after: str,
     max_reservations: int,
     record: str | None,
@@ -351,6 +362,7 @@ def run(
         places_group_members=place_group_members,
         groups=GroupLimits(max_members=max_group_members, timeout=value_types.seconds(group_timeout)),
         max_binding_constraints=max_binding_constraints,
+        fail_back_per_minute=fail_back_per_minute,
         names_other_namespaces=name_other_namespaces,
         reserve_after=value_types.seconds(reserve_after),
         max_reservations=max_reservations,

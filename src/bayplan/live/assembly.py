@@ -89,6 +89,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     places_group_members: bool = False
     groups: GroupLimits = GroupLimits()
     max_binding_constraints: int = MAX_CONSTRAINTS
+    fail_back_per_minute: int = 10
     reserve_after: float = 0.0
     max_reservations: int = 1
 

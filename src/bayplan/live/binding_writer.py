@@ -53,9 +53,9 @@ class BindingWriter:
         """
         answer = written
         if result.shares is not None:
-            shares, placement = result.shares, result.placement
+            shares, placement, leaving = result.shares, result.placement, result.leaving
             answer = await self._patched(
-                written, lambda now: fleet_results.object_patch(now, shares, placement), status=False
+                written, lambda now: fleet_results.object_patch(now, shares, placement, leaving), status=False
             )
             if answer is not written:
                 self._state.wrote_result(answer)

@@ -14,6 +14,7 @@ from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api.resources import Resource
 from bayplan.live.assembly import RecordedAssembly, SchedulerSettings
 from bayplan.live.events import EventRecorder
+from bayplan.live.fail_back import FailBack
 from bayplan.live.fleet_enforcement import FleetEnforcement
 from bayplan.live.fleet_metrics import FleetMetrics
 from bayplan.live.fleet_scheduler import FleetContext, FleetScheduler
@@ -59,7 +60,7 @@ class FleetAssembly(RecordedAssembly):
         context = BindingContext(
             settings.semantics, keys, assumes_no_labels=False, max_constraints=settings.max_binding_constraints
         )
-        self.state = FleetState(self.index, queue, context, names, self.metrics.count_incoming)
+        self.state = FleetState(self.index, queue, context, names, self.metrics.count_incoming, clock=clock)
         self.events = EventRecorder(
             writer, settings.identity, clock=clock, wall=wall, per_second=settings.events_per_second
         )
@@ -75,6 +76,9 @@ class FleetAssembly(RecordedAssembly):
         if settings.enforcement is not None:
             dry_run = settings.enforcement_dry_run or settings.dry_run
             self.enforcement = FleetEnforcement(parts, settings.enforcement, dry_run=dry_run)
+        self.fail_back: FailBack | None = None
+        if semantics.fail_back_after:
+            self.fail_back = FailBack(parts, semantics.fail_back_after, settings.fail_back_per_minute)
         self._add_metrics()
 
     def change_handler(self, resource: Resource) -> Callable[[], None]:

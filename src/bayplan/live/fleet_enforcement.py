@@ -20,6 +20,7 @@ from bayplan.enforcing.violations import Violation, ViolationId
 from bayplan.errors import ClusterError
 from bayplan.live.cluster_writer import ObjectRef, PodGoneError, RejectedError
 from bayplan.live.enforcement_loop import EnforcementLoop, EnforcementTools, PostponedError, log
+from bayplan.live.fleet_results import PRODUCER
 from bayplan.live.fleet_scheduler import FleetContext
 from bayplan.live.fleet_writer import has_changed, ref_of, template_ref
 from bayplan.mapping import bindings
@@ -27,7 +28,6 @@ from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.wire.fleets import ResourceBinding
 
 RULE_BROKEN = "RuleBroken"
-PRODUCER = "bayplan"
 MAX_TASK_MESSAGE = 1024  # characters, by the definition of the task
 MAX_ATTEMPTS = 3
 BEING_WRITTEN = "it is being scheduled"

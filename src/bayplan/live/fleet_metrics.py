@@ -43,6 +43,10 @@ class FleetMetrics(CommonMetrics):
             "bayplan_binding_write_failures", "Number of results that were not written, by cause.", ["cause"]
         )
 
+        self.failed_back = counter(
+            "bayplan_fail_backs", "Number of bindings that were let return to an earlier group or tier of clusters."
+        )
+
     def observe_attempt(self, result: str, schedule_type: str, seconds: float) -> None:
         """Count an attempt to schedule a binding, with its duration."""
         self.attempts.labels(result, schedule_type).inc()

@@ -23,6 +23,8 @@ SUCCESS, NO_CLUSTER_FIT, UNSCHEDULABLE, SCHEDULER_ERROR = (
     "Unschedulable",
     "SchedulerError",
 )
+PRODUCER = "bayplan"  # of tasks of graceful eviction
+FAILS_BACK = "FailsBack"
 SUCCEEDED = "Binding has been scheduled successfully."
 Shares = tuple[tuple[str, int], ...]
 
@@ -34,6 +36,7 @@ class ScheduleResult(msgspec.Struct, frozen=True):
     `shares` are the clusters to write, None to leave them as they are, and `placement` is the JSON of what they are the
     result of. `affinity` is the name of the affinity term that succeeded, None for a placement without several.
     `reason` and `message` are those of the condition. `is_retried`: the failure may pass without a change of the fleet.
+    `leaving` are the clusters that a workload leaves by graceful eviction because it fails back to others.
     """
 
     reason: str
@@ -42,21 +45,50 @@ class ScheduleResult(msgspec.Struct, frozen=True):
     placement: str = "{}"
     affinity: str | None = None
     is_retried: bool = False
+    leaving: tuple[str, ...] = ()
 
     @property
     def succeeded(self) -> bool:
         return self.reason == SUCCESS
 
 
-def object_patch(written: ResourceBinding, shares: Shares, placement: str) -> dict[str, Any]:
-    """The clusters and the placement (JSON) that they are the result of; empty if the binding has them already."""
+def leaving_gradually(result: ScheduleResult, written: ResourceBinding) -> ScheduleResult:
+    """A result by which the clusters that the workload leaves keep their copies until the new ones are healthy."""
+    staying = {name for name, _ in result.shares or ()}
+    left = tuple(name for name, _ in bindings.shares_of(written) if name not in staying)
+    return msgspec.structs.replace(result, leaving=left)
+
+
+def object_patch(
+    written: ResourceBinding, shares: Shares, placement: str, leaving: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """
+    The clusters and the placement (JSON) that they are the result of; empty if the binding has them already.
+
+    The clusters in `leaving` keep their copy until the others are healthy; the binding has no other such tasks.
+    """
     patch: dict[str, Any] = {}
     if not _is_applied(written, placement):
         patch["metadata"] = {"annotations": {APPLIED_PLACEMENT: placement}}
     if set(bindings.shares_of(written)) != set(shares):  # another order has no meaning, and would be a new generation
         clusters = [{"name": name, "replicas": replicas} if replicas else {"name": name} for name, replicas in shares]
         patch["spec"] = {"clusters": clusters or None}
+        held = dict(bindings.shares_of(written))
+        tasks = [_eviction_task(name, held[name]) for name in leaving if name in held]
+        if tasks:
+            patch["spec"]["gracefulEvictionTasks"] = tasks
     return patch
+
+
+def _eviction_task(cluster: str, replicas: int) -> dict[str, Any]:
+    task = {
+        "fromCluster": cluster,
+        "purgeMode": "Gracefully",
+        "reason": FAILS_BACK,
+        "message": "an earlier group or tier of clusters has room again",
+        "producer": PRODUCER,
+    }
+    return {**task, "replicas": replicas} if replicas else task
 
 
 def _is_applied(written: ResourceBinding, placement: str) -> bool:

@@ -8,19 +8,19 @@ is not dropped, and it is tried again as soon as a change makes it fit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from bayplan import schedule_binding
-from bayplan.assigning import group_failover, unknown_labels
+from bayplan.assigning import failback, group_failover, unknown_labels
 from bayplan.assigning.candidates import LabelsNotKnown, NoClusterFit
 from bayplan.assigning.cluster_ranking import FleetEngine
 from bayplan.errors import ClusterError
 from bayplan.explaining.peer_names import PeerNames
-from bayplan.live import blocked_by
+from bayplan.live import blocked_by, fleet_results
 from bayplan.live.binding_writer import BindingWriter, SupersededError
 from bayplan.live.cluster_writer import NotLeadingError, PodGoneError
 from bayplan.live.events import EventRecorder
@@ -28,6 +28,7 @@ from bayplan.live.fleet_metrics import ERROR, RECONCILE, SCALE, SCHEDULED, Fleet
 from bayplan.live.fleet_results import SCHEDULER_ERROR, SUCCEEDED, SUCCESS, UNSCHEDULABLE, ScheduleResult, Shares
 from bayplan.live.fleet_writer import QUOTA_EXCEEDED, FleetWriter, exceeds_quota, ref_of, template_ref
 from bayplan.live.loop import LoopSettings, SchedulingLoop
+from bayplan.mapping import bindings
 from bayplan.model.workloads import Workload
 from bayplan.placing import place_bindings
 from bayplan.queueing import deciding
@@ -78,10 +79,14 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
 
     def _before_attempts(self) -> None:
         began = self._clock()
+        self._state.capacity.expire(began)
         self._state.read_again(lambda: self._clock() - began >= MAX_READ_SECONDS)
 
     def _has_more(self) -> bool:
         return self._state.has_to_read
+
+    def _further_times(self) -> list[float]:
+        return [self._state.capacity.next_at]
 
     # One binding
 
@@ -94,12 +99,18 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
         if not self._queue.holds(pending):
             return  # its policy has changed, and it is in the queue anew
         written, pending.workload = state.bindings[key], state.workloads[key]
+        fails_back = key in state.failing_back
+        if fails_back:
+            state.failing_back.discard(key)
+            pending.workload = failback.permitted(pending.workload)
         is_first = pending.attempts == 1 and not pending.must
         if is_first and not state.needs_scheduling(key):
             self._in_background(pending, self._observe(pending, state.begin_write(key, assumes=False)))
             return
         try:
             result, decision = self._decide(pending.workload, written)
+            if fails_back and result.succeeded:
+                result = fleet_results.leaving_gradually(result, written)
         except Exception:
             # A bug in Bayplan: it is reported as such, and the other bindings are still scheduled.
             log.exception("internal error while deciding", extra={"binding": key})
@@ -110,6 +121,9 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
         pending.failure = self._evaluator.failure_of(pending.workload) if is_refused else None
         if decision is not None:
             place_bindings.settle(pending.workload, decision, self._index)
+            if decision.placed and self._index.semantics.scheduling_overcommit_protection:
+                before = dict(bindings.shares_of(written))
+                state.capacity.assume(pending.workload, decision.shares, before)
         self._report_terms(written, decision)
         note = result.message if decision is None else self._with_blockers(pending.workload, decision, result)
         if result.succeeded:
@@ -213,7 +227,7 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
         self._metrics.observe_attempt(SCHEDULED if result.succeeded else ERROR, kind, self._clock() - began)
         if result.succeeded:
             if has_written:
-                self._record(written, _success_text(written, result.shares or ()), warning=False)
+                self._record(written, _success_text(written, result), warning=False)
             self._queue.done(pending)
             return
         self._record(written, note, warning=True)
@@ -246,10 +260,11 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
                 self._events.record(subject, reason, text, action="Scheduling", warning=warning)
 
 
-def _success_text(written: ResourceBinding, shares: Sequence[tuple[str, int]]) -> str:
-    """As karmada-scheduler words it, without the colon for cluster-scoped bindings."""
+def _success_text(written: ResourceBinding, result: ScheduleResult) -> str:
+    """As karmada-scheduler words it, without the colon for cluster-scoped bindings; and whether it fails back."""
     colon = ":" if written.metadata.namespace else ""
-    return f"{SUCCEEDED} Result{colon} {{{schedule_binding.listed(shares)}}}"
+    back = f" It fails back from {', '.join(result.leaving)}." if result.leaving else ""
+    return f"{SUCCEEDED} Result{colon} {{{schedule_binding.listed(result.shares or ())}}}{back}"
 
 
 def _is_scaled(written: ResourceBinding) -> bool:

@@ -72,7 +72,8 @@ class RunningFleetScheduler(SchedulerProcess[FleetAssembly]):
         return self._parts.enforcement
 
     def _while_leading(self) -> list[Coroutine[Any, Any, None]]:
-        return [] if self.enforcement is None else [self.enforcement.run()]
+        further = (self.enforcement, self._parts.fail_back)
+        return [one.run() for one in further if one is not None]
 
     def _comes_last(self, resource: Resource) -> bool:
         return resource in fleet_resources.BINDINGS

@@ -68,6 +68,9 @@ class Semantics(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbi
     # Karmada's feature gate of this name, off by default: workloads of several components are read as such, and whole
     # sets of them are estimated.
     multiple_pod_templates_scheduling: bool = False
+    # Karmada's feature gate of this name, off by default: a running scheduler deducts what it has just placed from the
+    # capacity that clusters report.
+    scheduling_overcommit_protection: bool = False
     # Seconds after which a workload may return to an earlier group or tier that has capacity again; 0 for never.
     fail_back_after: int = 0
     # Whether terminating peers still satisfy an affinity: pods do, draining copies do not.

@@ -10,6 +10,7 @@ not written yet, or whose report has not arrived, counts instead. A policy or a 
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Callable, Container, Iterable, Iterator
 
 import msgspec
@@ -28,6 +29,7 @@ from bayplan.queueing.binding_evaluator import PendingBinding
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.rules.cluster_affinity import NO_TIER, tier_by_target
 from bayplan.validating.placement_annotation import PLACEMENT_ANNOTATION
+from bayplan.watching.fleet_capacity import FleetCapacity
 from bayplan.watching.fleet_templates import FleetTemplates, TemplateKind
 from bayplan.watching.setting_aside import mapped
 from bayplan.wire.fleets import Cluster, ResourceBinding
@@ -37,13 +39,14 @@ UNREADABLE = Taint("bayplan.io/unreadable", "", "NoSchedule")
 
 
 class Incoming(enum.Enum):
-    """Why a binding came into the queue: the values of Karmada's metric."""
+    """Why a binding came into the queue: the values of Karmada's metric, and FailsBack."""
 
     ADDED = "BindingAdd"
     UPDATED = "BindingUpdate"
     FAILED = "ScheduleAttemptFailure"
     POLICY_CHANGED = "PolicyChanged"
     CLUSTER_CHANGED = "ClusterChanged"
+    FAILS_BACK = "FailsBack"
 
 
 class FleetState:
@@ -63,15 +66,19 @@ class FleetState:
         context: BindingContext,
         names: Container[str],
         on_incoming: Callable[[Incoming], None] = lambda _why: None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.index, self.queue = index, queue
         self.bindings: dict[WorkloadKey, ResourceBinding] = {}
         self.workloads: dict[WorkloadKey, Workload] = {}
         self.writing: dict[WorkloadKey, int] = {}
         self.assumed: dict[WorkloadKey, int] = {}
+        self.failing_back: set[WorkloadKey] = set()  # which may return to an earlier group or tier at their next attempt
         self.terminating: set[str] = set()
         self.unreadable: set[str] = set()  # clusters on which nothing more is placed
         self.templates = FleetTemplates()
+        self.capacity = FleetCapacity(index, clock)
         self._context = context
         self._names = names
         self._on_incoming = on_incoming
@@ -92,6 +99,7 @@ class FleetState:
         (self.terminating.add if is_leaving else self.terminating.discard)(name)
         generation = cluster.metadata.generation
         self._clusters[name] = generation, target
+        target = self.capacity.put(target)
         if before is None:
             self.index.add_target(target)
             return
@@ -115,6 +123,7 @@ class FleetState:
     def drop_cluster(self, name: str) -> None:
         self.unreadable.discard(name)
         self.terminating.discard(name)
+        self.capacity.drop(name)
         if self._clusters.pop(name, None) is not None:
             self.index.remove_target(name)
 
@@ -220,11 +229,13 @@ class FleetState:
         self.templates.note(key, before, written)
         workload = self._read(written)
         self.bindings[key], self.workloads[key] = written, workload
+        self.capacity.note_health(key, before, written)
         generation = written.metadata.generation
         if generation > self.assumed.get(key, generation):
             del self.assumed[key]
         if key not in self.assumed:
             self._count(key, workload, written)
+            self.capacity.follow(workload, bindings.shares_of(written))
         if not self.is_ours(written):
             self._again.discard(key)
             self.queue.delete(key)
@@ -247,9 +258,10 @@ class FleetState:
         self._to_read.pop(key, None)
         self._own.pop(key, None)
         self.assumed.pop(key, None)
-        for keys in (self._unreported, self._again):
+        for keys in (self._unreported, self._again, self.failing_back):
             keys.discard(key)
         self._uncount(key)
+        self.capacity.release(key)
         self.queue.delete(key)
 
     def _is_current(self, written: ResourceBinding) -> bool:
@@ -292,6 +304,11 @@ class FleetState:
         new.must = must
         self.queue.add(new)
 
+    def let_fail_back(self, key: WorkloadKey) -> None:
+        """Let a placed binding be scheduled again, so that it may return to an earlier group or tier."""
+        self.failing_back.add(key)
+        self._push(key, Incoming.FAILS_BACK, must=True)
+
     # Results of this scheduler
 
     def begin_write(self, key: WorkloadKey, *, assumes: bool) -> ResourceBinding:
@@ -322,7 +339,9 @@ class FleetState:
     def forget(self, key: WorkloadKey) -> None:
         """Count a binding as it is known: it has its result already, or the result was not written."""
         if self.assumed.pop(key, None) is not None and key in self.bindings:
-            self._count(key, self.workloads[key], self.bindings[key])
+            workload, written = self.workloads[key], self.bindings[key]
+            self._count(key, workload, written)
+            self.capacity.follow(workload, bindings.shares_of(written))
 
     def on_failure(self, pending: PendingBinding) -> None:
         """Let a binding be tried again after a pause."""

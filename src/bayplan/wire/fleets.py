@@ -134,12 +134,16 @@ class BindingSpec(WireObject):
 
 
 class BindingStatus(WireObject):
-    """`conditions` stay as written: those of other controllers are written back as they are."""
+    """
+    `conditions` stay as written: those of other controllers are written back as they are. So does what each cluster
+    says in `aggregated_status`, which only some features read.
+    """
 
     scheduler_observing_affinity_name: str = ""
     last_scheduled_time: str | None = None
     scheduler_observed_generation: Int64 = 0
     conditions: list[dict[str, Any]] | None = None
+    aggregated_status: list[dict[str, Any]] | None = None
 
 
 class ResourceBinding(ApiObject):
