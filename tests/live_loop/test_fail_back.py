@@ -134,7 +134,7 @@ async def test_nothing_returns_without_the_switch_or_room():
     fleet = away(FleetSimulation(semantics=RETURNS))
     await placed_away(fleet, TIERS, "web")
     fleet.cluster("one", cpu="1", generation=2)  # for half of it: some replicas in an earlier tier are better
-    await after(fleet, HOLD_DOWN + 10)
+    await after(fleet, HOLD_DOWN + 20)
     assert fleet.shares("web") == {"one": 1, "two": 1}
     assert "gracefulEvictionTasks" not in fleet.of("web")["spec"]  # it leaves no cluster
     fleet.cluster("one", cpu="0", generation=2)
