@@ -86,6 +86,18 @@ def schedule(workload: Workload, engine: FleetEngine) -> FleetDecision:
         return decision
 
 
+def clusters_in_question(workload: Workload, engine: FleetEngine) -> list[str]:
+    """The clusters that pass the rules about clusters alone, for any affinity term: those whose capacity matters."""
+    binding, index = workload.binding, engine.index
+    assert binding is not None
+    found: dict[str, None] = {}
+    for group in binding.placement.groups:
+        trying = msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, group=group))
+        feasible = engine.ranking_of(trying).filter.verdicts.feasible
+        found.update({index.slots.at(slot).name: None for slot in feasible.nonzero()[0].tolist()})
+    return list(found)
+
+
 def _try_affinities(workload: Workload, engine: FleetEngine) -> FleetDecision:
     """Try the affinity terms from the one observed last on; the first that succeeds decides."""
     binding = workload.binding

@@ -240,7 +240,7 @@ class ControlPlane:
         return self._process(
             "karmada-controller-manager",
             "--leader-elect=false",
-            "--feature-gates=Failover=true,WorkloadAffinity=true",
+            "--feature-gates=Failover=true,WorkloadAffinity=true,PriorityBasedScheduling=true,FederatedQuotaEnforcement=true",
             "--enable-no-execute-taint-eviction=true",
             "--cluster-status-update-frequency=2s",
             "--cluster-success-threshold=1s",

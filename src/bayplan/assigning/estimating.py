@@ -19,8 +19,8 @@ from bayplan.assigning.go_numbers import MAX_INT32, int32
 from bayplan.indexing.capacity import MAX_ARRAY_AMOUNT, CapacityReport, ClusterCapacity, ResourceModelGrade, grade_of
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model import quantities
-from bayplan.model.bindings import Binding, ReplicaDemand
-from bayplan.model.targets import Amounts, ClusterFacts, NodeGrade
+from bayplan.model.bindings import Binding
+from bayplan.model.targets import Amounts, ClusterFacts, NodeGrade, ReplicaDemand
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
@@ -57,6 +57,11 @@ def estimate_replicas(demand: ReplicaDemand | None, index: PlacementIndex) -> ND
     found = found.astype(np.int32).astype(np.int64)  # which wraps as `int32` does
     for slot in capacity.apart:
         found[slot] = max_replicas(requests, capacity.reports[slot])
+    if demand is not None and demand.claim:
+        for slot, report in capacity.reports.items():
+            accurate = report.estimates.get(demand)
+            if accurate is not None:  # the least of all estimators counts, where -1 says nothing
+                found[slot] = accurate if found[slot] == -1 else min(found[slot], accurate)
     return found
 
 

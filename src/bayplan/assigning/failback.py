@@ -30,9 +30,7 @@ def permitted(workload: Workload) -> Workload:
     return msgspec.structs.replace(workload, binding=msgspec.structs.replace(workload.binding, may_fail_back=True))
 
 
-def is_at_best(
-    binding: Binding, observed: str, shares: tuple[tuple[str, int], ...], index: PlacementIndex
-) -> bool:
+def is_at_best(binding: Binding, observed: str, shares: tuple[tuple[str, int], ...], index: PlacementIndex) -> bool:
     """Whether no other place could be better: all replicas are in the first tier of the first group."""
     groups = binding.placement.groups
     if not groups or (len(groups) == 1 and len(groups[0].tiers) <= 1):

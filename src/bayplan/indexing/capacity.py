@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bayplan.indexing.slots import grown
 from bayplan.model import quantities
 from bayplan.model.reasons import Mask
-from bayplan.model.targets import ClusterFacts, NodeGrade, Target
+from bayplan.model.targets import ClusterFacts, NodeGrade, ReplicaDemand, Target
 from bayplan.model.volumes import InlineDisk
 from bayplan.model.workloads import HostPort, Requests, Workload, WorkloadKey
 
@@ -250,18 +250,23 @@ class ResourceModelGrade(msgspec.Struct, frozen=True):
 
 
 class CapacityReport(msgspec.Struct, frozen=True):
-    """The pods and the amount of every resource left in a cluster, never below 0; `grades` is None without a model."""
+    """
+    The pods and the amount of every resource left in a cluster, never below 0; `grades` is None without a model.
+
+    `estimates` are answers of the accurate estimator of the cluster, if it has one.
+    """
 
     pods: int = 0
     free: dict[str, int] = {}
     grades: tuple[ResourceModelGrade, ...] | None = None
+    estimates: dict[ReplicaDemand, int] = {}
 
 
 def capacity_report_of(facts: ClusterFacts) -> CapacityReport:
     """What is left of a cluster, empty if it reports nothing."""
     summary = facts.summary
     if summary is None:
-        return CapacityReport()
+        return CapacityReport(estimates=dict(facts.estimates))
     parts = [dict(part) for part in (summary.allocatable, summary.allocated, summary.allocating)]
     # Karmada rounds each of the three numbers of pods by itself, other amounts once they are subtracted.
     pods = [quantities.rounded("pods", part.get("pods", ZERO)) for part in parts]
@@ -271,7 +276,7 @@ def capacity_report_of(facts: ClusterFacts) -> CapacityReport:
         for name, amount in allocatable.items()
     }
     grades = None if facts.grades is None else tuple(map(grade_of, facts.grades))
-    return CapacityReport(max(0, pods[0] - pods[1] - pods[2]), free, grades)
+    return CapacityReport(max(0, pods[0] - pods[1] - pods[2]), free, grades, dict(facts.estimates))
 
 
 def grade_of(grade: NodeGrade) -> ResourceModelGrade:

@@ -56,6 +56,20 @@ class Election(msgspec.Struct, frozen=True, kw_only=True):
     retry_period: float = 2.0
 
 
+class EstimatorSettings(msgspec.Struct, frozen=True):
+    """
+    How the accurate estimators of clusters are reached: `address` has {cluster} where the name of the cluster goes.
+
+    `authority`, `certificate` and `key` are files, the last two empty without a client certificate.
+    """
+
+    address: str
+    authority: str
+    certificate: str = ""
+    key: str = ""
+    timeout: float = 3.0
+
+
 class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
     The options of `bayplan run`, parsed.
@@ -90,6 +104,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     groups: GroupLimits = GroupLimits()
     max_binding_constraints: int = MAX_CONSTRAINTS
     fail_back_per_minute: int = 10
+    estimator: EstimatorSettings | None = None
     reserve_after: float = 0.0
     max_reservations: int = 1
 

@@ -1,9 +1,9 @@
 """
-Lets bindings return to an earlier group or tier of clusters (switch `failBackAfter`), which Karmada does on request only.
+Lets bindings return to an earlier group or tier of clusters (switch `failBackAfter`); Karmada does on request only.
 
-A binding returns once the better place has been there for the whole hold-down, so a cluster that flaps draws nothing, and
-once the binding itself was scheduled as long ago. A budget limits how many return in a minute. How it is moved is up to
-the scheduler: the clusters that it leaves keep their copies until the new ones are healthy.
+A binding returns once the better place has been there for the whole hold-down, so a cluster that flaps draws nothing,
+and once the binding itself was scheduled as long ago. A budget limits how many return in a minute. How it is moved is
+up to the scheduler: the clusters that it leaves keep their copies until the new ones are healthy.
 """
 
 from __future__ import annotations

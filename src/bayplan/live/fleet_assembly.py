@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayplan import schedule_binding
 from bayplan.assigning.cluster_ranking import FleetEngine
@@ -27,6 +27,9 @@ from bayplan.queueing.binding_evaluator import BindingEvaluator, PendingBinding
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.rules import fleet_profile
 from bayplan.watching.fleet_state import FleetState
+
+if TYPE_CHECKING:  # it needs the extra `estimator`
+    from bayplan.live.estimators import Estimators
 
 
 class FleetAssembly(RecordedAssembly):
@@ -58,7 +61,11 @@ class FleetAssembly(RecordedAssembly):
             on_pending=activity.set,
         )
         context = BindingContext(
-            settings.semantics, keys, assumes_no_labels=False, max_constraints=settings.max_binding_constraints
+            settings.semantics,
+            keys,
+            assumes_no_labels=False,
+            max_constraints=settings.max_binding_constraints,
+            asks_estimators=settings.estimator is not None,
         )
         self.state = FleetState(self.index, queue, context, names, self.metrics.count_incoming, clock=clock)
         self.events = EventRecorder(
@@ -66,11 +73,17 @@ class FleetAssembly(RecordedAssembly):
         )
         peer_names = PeerNames(settings.names_other_namespaces, "workload")
         parts = FleetContext(self.state, self.engine, writer, self.events, self.metrics, clock, wall, peer_names)
+        self.estimators: Estimators | None = None
+        if settings.estimator is not None:
+            from bayplan.live.estimators import Estimators
+
+            self.estimators = Estimators(settings.estimator, self.engine, self.state.capacity, self.metrics, clock)
         self.scheduler = FleetScheduler(
             parts,
             evaluator,
             LoopSettings(clock, activity, InFlightBinds(on_free=activity.set), self._record_changes),
             self._record_decision,
+            self.estimators,
         )
         self.enforcement: FleetEnforcement | None = None
         if settings.enforcement is not None:
@@ -115,6 +128,7 @@ class FleetAssembly(RecordedAssembly):
                 (("clusters",), float(len(state.index.slots))),
                 (("bindings",), float(len(state.bindings))),
                 (("assumed_bindings",), float(len(state.assumed))),
+                (("deducted_bindings",), float(state.capacity.n_loads)),
             ],
             ("type",),
         )

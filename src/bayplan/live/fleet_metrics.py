@@ -43,6 +43,9 @@ class FleetMetrics(CommonMetrics):
             "bayplan_binding_write_failures", "Number of results that were not written, by cause.", ["cause"]
         )
 
+        self.estimator_requests = counter(
+            "bayplan_estimator_requests", "Number of questions to accurate estimators, by result.", ["result"]
+        )
         self.failed_back = counter(
             "bayplan_fail_backs", "Number of bindings that were let return to an earlier group or tier of clusters."
         )

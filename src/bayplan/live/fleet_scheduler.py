@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,6 +36,9 @@ from bayplan.queueing.binding_evaluator import BindingEvaluator, PendingBinding
 from bayplan.schedule_binding import FleetDecision
 from bayplan.watching.fleet_state import FleetState
 from bayplan.wire.fleets import ResourceBinding
+
+if TYPE_CHECKING:  # it needs the extra `estimator`
+    from bayplan.live.estimators import Estimators
 
 INTERNAL_ERROR = "internal error of the scheduler; its log has the details"
 MAX_READ_SECONDS = 0.004  # of a step, for reading bindings whose policy has changed
@@ -67,11 +70,12 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
         evaluator: BindingEvaluator,
         loop: LoopSettings,
         on_decision: OnDecision,
+        estimators: Estimators | None = None,
     ) -> None:
         super().__init__(context.state.queue, context.metrics, loop)
         self._state, self._index = context.state, context.state.index
         self._events, self._metrics, self._names = context.events, context.metrics, context.names
-        self._evaluator = evaluator
+        self._evaluator, self._estimators = evaluator, estimators
         self._writer = BindingWriter(context.state, context.writer, context.wall)
         self._on_decision = on_decision
 
@@ -107,6 +111,8 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
         if is_first and not state.needs_scheduling(key):
             self._in_background(pending, self._observe(pending, state.begin_write(key, assumes=False)))
             return
+        if self._is_to_be_estimated(pending, fails_back=fails_back):
+            return
         try:
             result, decision = self._decide(pending.workload, written)
             if fails_back and result.succeeded:
@@ -121,9 +127,11 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
         pending.failure = self._evaluator.failure_of(pending.workload) if is_refused else None
         if decision is not None:
             place_bindings.settle(pending.workload, decision, self._index)
-            if decision.placed and self._index.semantics.scheduling_overcommit_protection:
+            if decision.placed:
                 before = dict(bindings.shares_of(written))
-                state.capacity.assume(pending.workload, decision.shares, before)
+                state.capacity.placed(pending.workload, decision.shares, before)
+                if self._index.semantics.scheduling_overcommit_protection:
+                    state.capacity.assume(pending.workload, decision.shares, before)
         self._report_terms(written, decision)
         note = result.message if decision is None else self._with_blockers(pending.workload, decision, result)
         if result.succeeded:
@@ -178,6 +186,31 @@ class FleetScheduler(SchedulingLoop[PendingBinding]):
         with group_failover.without_workload(workload, self._index):
             blockers = deciding.blockers(decision.verdicts, workload, self._index)
         return result.message + blocked_by.sentence(blockers, self._names, workload.namespace, "cluster")
+
+    # Estimators
+
+    def _is_to_be_estimated(self, pending: PendingBinding, *, fails_back: bool) -> bool:
+        """Whether estimators are being asked, after which the binding is tried: once for each attempt."""
+        if self._estimators is None or pending.estimated:
+            pending.estimated = False
+            return False
+        names = self._estimators.to_ask(pending.workload)
+        if names:
+            self._binds_in_flight.enter()
+            self._start_task(self._estimate(self._estimators, pending, names, fails_back=fails_back))
+        return bool(names)
+
+    async def _estimate(
+        self, estimators: Estimators, pending: PendingBinding, names: list[str], *, fails_back: bool
+    ) -> None:
+        try:
+            await estimators.ask(pending.workload, names)
+        finally:
+            pending.estimated = True
+            if fails_back and self._queue.holds(pending):
+                self._state.failing_back.add(pending.key)
+            self._queue.put_back(pending)
+            self._binds_in_flight.leave()
 
     # Writes
 

@@ -72,7 +72,7 @@ class RunningFleetScheduler(SchedulerProcess[FleetAssembly]):
         return self._parts.enforcement
 
     def _while_leading(self) -> list[Coroutine[Any, Any, None]]:
-        further = (self.enforcement, self._parts.fail_back)
+        further = (self.enforcement, self._parts.fail_back, self._parts.estimators)
         return [one.run() for one in further if one is not None]
 
     def _comes_last(self, resource: Resource) -> bool:

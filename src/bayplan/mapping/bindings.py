@@ -21,7 +21,7 @@ from bayplan.model import timestamps
 from bayplan.model.labels import EVERYTHING, EXISTS, IN, Labels, Selector, requirement
 from bayplan.model.placements import AffinityGroup, Placement
 from bayplan.model.semantics import UPSTREAM, Semantics
-from bayplan.model.targets import CLUSTER, FIELD_KEYS, Amounts
+from bayplan.model.targets import CLUSTER, FIELD_KEYS, Amounts, ReplicaDemand
 from bayplan.model.terms import NO_TERMS, TARGET, AffinityTerms, PodTerm
 from bayplan.model.workloads import Needs, Workload
 from bayplan.validating import structure_faults
@@ -38,6 +38,7 @@ TOO_MANY_CONSTRAINTS = (
     "(--max-binding-constraints)"
 )
 _MAX_CACHED_LENGTH = 16384  # of a placement with its annotations; longer ones are rare, and would take memory
+MAX_CLAIM_LENGTH = 16384  # accurate estimators are not asked about larger requirements
 PURGE_MODES_WITHOUT_DRAINING = ("Directly", "Immediately")
 DURING_EXECUTION = "requiredDuringSchedulingRequiredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -62,13 +63,14 @@ class BindingContext(msgspec.Struct, frozen=True):
 
     `assumes_no_labels`: a workload has no labels if neither its template nor the binding's annotation has them. If
     not, its labels are not known. A binding whose placement has more than `max_constraints` cannot be placed; 0 for no
-    limit.
+    limit. `asks_estimators`: demands say what accurate estimators are asked with.
     """
 
     semantics: Semantics = UPSTREAM
     keys: LabelKeys = ANY_KEY
     assumes_no_labels: bool = True
     max_constraints: int = 0
+    asks_estimators: bool = False
 
 
 def workload_of(
@@ -77,7 +79,8 @@ def workload_of(
     """The binding as a workload with its template's labels. A fault in its placement makes it unplaceable."""
     spec, meta = written.spec, written.metadata
     groups = spec.workload_affinity_groups
-    labels, rules, fault = _rules(written, template, context or BindingContext())
+    context = context or BindingContext()
+    labels, rules, fault = _rules(written, template, context)
     binding = model.Binding(
         namespace=spec.resource.namespace,
         name=spec.resource.name,
@@ -85,7 +88,7 @@ def workload_of(
         kind=spec.resource.kind,
         uid=spec.resource.uid,
         replicas=spec.replicas,
-        demand=None if spec.replica_requirements is None else _shared_demand(_requests(spec.replica_requirements)),
+        demand=None if spec.replica_requirements is None else _demand(spec.replica_requirements, context),
         components=tuple(map(_component, spec.components or ())),
         placement=rules.placement,
         group=rules.placement.groups[0] if rules.placement.groups else AffinityGroup(),
@@ -112,7 +115,12 @@ def workload_of(
     )
 
 
-_shared_demand = memoised(16384)(model.ReplicaDemand)  # one for all bindings that request the same
+def _demand(written: ReplicaRequirements, context: BindingContext) -> ReplicaDemand:
+    claim = msgspec.json.encode(written, order="sorted").decode() if context.asks_estimators else ""
+    return _shared_demand(_requests(written), claim if len(claim) <= MAX_CLAIM_LENGTH else "")
+
+
+_shared_demand = memoised(16384)(ReplicaDemand)  # one for all bindings that request the same
 
 
 class _OwnKeysTerm(msgspec.Struct, frozen=True):

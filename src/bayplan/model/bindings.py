@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.model.placements import AffinityGroup, Placement
-from bayplan.model.targets import Amounts
+from bayplan.model.targets import Amounts, ReplicaDemand
 
 # The label keys of Karmada's workload affinity groups. No template can have such keys.
 AFFINITY_GROUP = "\0affinity-group"
@@ -24,12 +24,6 @@ class Component(msgspec.Struct, frozen=True):
     replicas: int
     requests: Amounts | None
     binary: frozenset[str] = frozenset()
-
-
-class ReplicaDemand(msgspec.Struct, frozen=True, cache_hash=True):
-    """The requests of one replica, which estimates depend on; None if the binding has none."""
-
-    requests: Amounts | None = None
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,8 +37,22 @@ class NodeGrade(msgspec.Struct, frozen=True):
     pods: int = 110
 
 
+class ReplicaDemand(msgspec.Struct, frozen=True, cache_hash=True):
+    """
+    The requests of one replica, which estimates depend on; None if the binding has none.
+
+    `claim` is what else accurate estimators are asked with, as JSON; empty if they are not asked.
+    """
+
+    requests: Amounts | None = None
+    claim: str = ""
+
+
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """`grades` is None if the cluster's resource models cannot be used."""
+    """
+    `grades` is None if the cluster's resource models cannot be used. `estimates` are answers of its accurate estimator:
+    how many more replicas of a demand fit.
+    """
 
     provider: str = ""
     region: str = ""
@@ -47,6 +61,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     terminating: bool = False
     summary: ResourceSummary | None = None
     grades: tuple[NodeGrade, ...] | None = None
+    estimates: tuple[tuple[ReplicaDemand, int], ...] = ()
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,5 +85,5 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         here, there = self.cluster, other.cluster
         if here is None or there is None:
             return False
-        facts = msgspec.structs.replace(here, summary=there.summary, grades=there.grades)
+        facts = msgspec.structs.replace(here, summary=there.summary, grades=there.grades, estimates=there.estimates)
         return msgspec.structs.replace(self, cluster=facts) == other

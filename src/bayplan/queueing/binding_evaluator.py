@@ -26,15 +26,16 @@ class PendingBinding(PendingWorkload):
     """
     One binding that is due. Unless it `must` be scheduled, its first attempt checks whether it has to be.
 
-    `failure` is the reason and the message with which its last decision failed, None if there was none.
+    `failure` is the reason and the message with which its last decision failed, None if there was none. `estimated`:
+    the capacity of clusters was asked for since the last one.
     """
 
-    __slots__ = ("failure", "must")
+    __slots__ = ("estimated", "failure", "must")
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self.failure: tuple[str, str] | None = None
-        self.must = False
+        self.must = self.estimated = False
 
 
 class BindingEvaluator:

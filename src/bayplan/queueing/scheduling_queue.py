@@ -210,6 +210,13 @@ class SchedulingQueue(Generic[Pending]):
             self._back_off(pending)
         self._on_pending()
 
+    def put_back(self, pending: Pending) -> None:
+        """Let a popped pod be tried again at once, this attempt not counted: it waited for something else."""
+        if self._is_in_flight(pending):
+            pending.attempts -= 1
+            self._activate(pending, pending.queued)
+            self._on_pending()
+
     def activate(self, key: WorkloadKey, uid: str) -> None:
         """Requeue an unschedulable pod although no change has made it schedulable."""
         pending = self.pods.get(key)

@@ -1,9 +1,10 @@
 """
-What is left on clusters beside what they report: replicas that were just placed there take capacity already.
+What is left on clusters beside what they report: less what was just placed there, and as accurate estimators answer.
 
-Karmada's feature gate SchedulingOvercommitProtection (switch `schedulingOvercommitProtection`). The load of a result
-counts on its cluster until the workload is healthy there and the cluster has reported since, or the cluster leaves the
-result, or five minutes have passed. Only what a result adds counts, not replicas that the cluster has reported before.
+The first is Karmada's feature gate SchedulingOvercommitProtection (switch `schedulingOvercommitProtection`). The load
+of a result counts on its cluster until the workload is healthy there and the cluster has reported since, or the cluster
+leaves the result, or five minutes have passed. Only what a result adds counts, not replicas that the cluster has
+reported before.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import msgspec
 from bayplan.assigning import estimating
 from bayplan.assigning.estimating import Load
 from bayplan.indexing.placement_index import PlacementIndex
-from bayplan.model.targets import Target
+from bayplan.model.targets import Amounts, ClusterFacts, ReplicaDemand, ResourceSummary, Target
 from bayplan.model.workloads import Workload, WorkloadKey
+from bayplan.watching.estimates import MAX_AGE_SECONDS, Estimates
 from bayplan.wire.fleets import ResourceBinding
 
 MAX_LOAD_SECONDS = 300.0  # Karmada: DefaultAssumptionTTL in pkg/scheduler/cache/cache.go
@@ -48,6 +50,12 @@ class FleetCapacity:
         self._loads: dict[str, dict[WorkloadKey, AssumedLoad]] = {}  # by cluster
         self._loaded_by: dict[WorkloadKey, set[str]] = {}  # the clusters on which a binding has load
         self._next_at = math.inf
+        self.estimates = Estimates()
+
+    @property
+    def n_loads(self) -> int:
+        """The number of bindings with load that no cluster has reported yet."""
+        return len(self._loaded_by)
 
     @property
     def next_at(self) -> float:
@@ -59,11 +67,15 @@ class FleetCapacity:
         loads = self._loads.get(target.name, {})
         for key in [key for key, assumed in loads.items() if assumed.healthy]:
             self._remove(key, target.name)
+        before = self._reported.get(target.name)
+        if before is None or before.cluster is None or before.cluster.summary != _summary(target):
+            self.estimates.drop_cluster(target.name)  # the next attempt asks again
         self._reported[target.name] = target
-        return self._loaded(target)
+        return self._adjusted(target)
 
     def drop(self, name: str) -> None:
         self._reported.pop(name, None)
+        self.estimates.drop_cluster(name)
         for key in list(self._loads.get(name, ())):
             self._remove(key, name)
 
@@ -110,17 +122,38 @@ class FleetCapacity:
             self._remove(key, name)
             self._renew(name)
 
+    def put_estimates(self, demand: ReplicaDemand, answers: Mapping[str, int]) -> None:
+        """Let answers of estimators about a class of requests count, by cluster."""
+        now = self._clock()
+        self._next_at = min(self._next_at, now + MAX_AGE_SECONDS)
+        known = {name: n for name, n in answers.items() if name in self._reported}
+        for name in self.estimates.put(demand, known, now):
+            self._renew(name)
+
+    def placed(self, workload: Workload, shares: Iterable[tuple[str, int]], before: Mapping[str, int]) -> None:
+        """Subtract what a result adds from the answers about its class, until they are asked for again."""
+        binding = workload.binding
+        assert binding is not None
+        if binding.demand is not None:
+            added = {name: replicas - before.get(name, 0) for name, replicas in shares}
+            for name in self.estimates.subtract(binding.demand, added):
+                self._renew(name)
+
     def expire(self, now: float) -> None:
         """Release what no longer counts."""
         if now < self._next_at:
             return
+        for name in self.estimates.drop_old(now):
+            self._renew(name)
         for name, loads in list(self._loads.items()):
             over = [key for key, assumed in loads.items() if assumed.until <= now]
             for key in over:
                 self._remove(key, name)
             if over:
                 self._renew(name)
-        times = (assumed.until for loads in self._loads.values() for assumed in loads.values())
+        times = [assumed.until for loads in self._loads.values() for assumed in loads.values()]
+        oldest = self.estimates.oldest()
+        times += [] if oldest is None else [oldest + MAX_AGE_SECONDS]
         self._next_at = max(min(times, default=math.inf), now + EXPIRY_SECONDS)
 
     def _remove(self, key: WorkloadKey, name: str) -> None:
@@ -138,19 +171,31 @@ class FleetCapacity:
         slot = self._index.slots.by_name.get(name)
         if reported is not None and slot is not None:
             shown = self._index.slots.at(slot)
-            cluster = self._loaded(reported).cluster
+            cluster = self._adjusted(reported).cluster
             self._index.update_target(msgspec.structs.replace(shown, cluster=cluster))
 
-    def _loaded(self, target: Target) -> Target:
-        loads = self._loads.get(target.name)
-        if not loads or target.cluster is None:
+    def _adjusted(self, target: Target) -> Target:
+        """The target with the load that it does not report yet, and with what estimators have answered."""
+        cluster, estimates = target.cluster, self.estimates.of(target.name)
+        if cluster is None or not (estimates or target.name in self._loads):
             return target
-        total: dict[tuple[tuple[str, object], ...], int] = {}
+        loaded = msgspec.structs.replace(self._loaded(cluster, target.name), estimates=estimates)
+        return msgspec.structs.replace(target, cluster=loaded)
+
+    def _loaded(self, cluster: ClusterFacts, name: str) -> ClusterFacts:
+        loads = self._loads.get(name)
+        if not loads:
+            return cluster
+        total: dict[Amounts, int] = {}
         for assumed in loads.values():
             for requests, count in assumed.load:
                 total[requests] = total.get(requests, 0) + count
-        whole: Load = [(requests, count) for requests, count in total.items()]  # type: ignore[misc]
-        return msgspec.structs.replace(target, cluster=estimating.with_load(target.cluster, whole))
+        whole = list(total.items())
+        return estimating.with_load(cluster, whole)
+
+
+def _summary(target: Target) -> ResourceSummary | None:
+    return None if target.cluster is None else target.cluster.summary
 
 
 def _health_of(written: ResourceBinding | None) -> dict[str, dict[str, object]]:

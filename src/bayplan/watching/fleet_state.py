@@ -74,7 +74,9 @@ class FleetState:
         self.workloads: dict[WorkloadKey, Workload] = {}
         self.writing: dict[WorkloadKey, int] = {}
         self.assumed: dict[WorkloadKey, int] = {}
-        self.failing_back: set[WorkloadKey] = set()  # which may return to an earlier group or tier at their next attempt
+        self.failing_back: set[WorkloadKey] = (
+            set()
+        )  # which may return to an earlier group or tier at their next attempt
         self.terminating: set[str] = set()
         self.unreadable: set[str] = set()  # clusters on which nothing more is placed
         self.templates = FleetTemplates()

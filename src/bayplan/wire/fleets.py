@@ -82,6 +82,9 @@ class ResourceReference(WireObject):
 
 
 class ReplicaRequirements(WireObject):
+    """`node_claim` stays as written: only accurate estimators read it."""
+
+    node_claim: dict[str, Any] | None = None
     resource_request: Quantities | None = None
     namespace: str = ""
     priority_class_name: str = ""
