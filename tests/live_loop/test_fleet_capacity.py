@@ -50,6 +50,22 @@ async def test_capacity_counts_again_when_the_workload_is_healthy_and_the_cluste
     assert fleet.shares("second") == {"one": 6}
 
 
+async def test_health_that_the_answer_to_a_write_shows_is_noticed(fleet):
+    items = [{"clusterName": "one", "health": "Healthy", "status": {}}]
+
+    def before_the_second_patch():
+        if len(fleet.server.patches) == 1:
+            fleet.change("first", {"status": {"aggregatedStatus": items}})
+
+    fleet.server.before_patch = before_the_second_patch
+    fleet.bind("first", AGGREGATED, replicas=6)
+    await fleet.settle()
+    assert fleet.state.capacity.n_loads == 1
+    fleet.now = 16
+    await fleet.settle()
+    assert fleet.state.capacity.n_loads == 0
+
+
 async def test_a_cluster_that_reports_nothing_more_is_believed_after_a_while(fleet):
     fleet.bind("first", AGGREGATED, replicas=6)
     fleet.bind("second", AGGREGATED, replicas=6)

@@ -22,6 +22,7 @@ from bayplan.cli import (
 from bayplan.cli.command_table import SUMMARIES
 from bayplan.cli.console import Console
 from bayplan.cli.enforcement_options import ENFORCEMENT, EnforcementOptions
+from bayplan.cli.fleet_options import FLEET, FleetOptions
 from bayplan.cli.run_audit import PERIODIC_AUDIT, PeriodicAuditOptions
 from bayplan.cli.run_webhook import WEBHOOK, WebhookOptions
 
@@ -56,6 +57,7 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
         connection_options.CONNECTION,
         options.DECISIONS,
         ENFORCEMENT,
+        FLEET,
         WEBHOOK,
         guard_options.GUARD,
         PERIODIC_AUDIT,
@@ -136,16 +138,6 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             help="Do not schedule bindings whose placement has more scheduling constraints than this: groups of "
             "clusters, each of which counts as ten, tiers, requirements, tolerations and spread constraints. Such a "
             "binding gets an event. 0 for no limit.",
-        ),
-        commands.Option(
-            "--fail-back-per-minute",
-            type=click.IntRange(min=1),
-            default=10,
-            show_default=True,
-            metavar="N",
-            heading=_SCHEDULER,
-            help="Let at most N bindings per minute return to an earlier group or tier of clusters, if the switch "
-            "failBackAfter is set: --switch failBackAfter=600 lets them return once there was room for ten minutes.",
         ),
         commands.Option(
             "--place-group-members",
@@ -297,7 +289,6 @@ def run(
     max_group_members: int,
     group_timeout: str,
     max_binding_constraints: int,
-    fail_back_per_minute: int,
     reserve_after: str,
     max_reservations: int,
     record: str | None,
@@ -313,6 +304,7 @@ def run(
     cluster: connection_options.ConnectionOptions,
     decisions: options.DecisionOptions,
     enforcement: EnforcementOptions,
+    fleets: FleetOptions,
     webhook_options: WebhookOptions,
     guard: guard_options.GuardOptions,
     periodic_audit: PeriodicAuditOptions,
@@ -341,6 +333,7 @@ def run(
     )
     # What is wrong with the options is reported before a server is asked.
     value_types.semantics_with(decisions.semantics, decisions.switch)
+    fleets.estimator()
     if record:
         recordings.check_path(record)
     connection = cluster.open(qps=kube_api_qps, burst=kube_api_burst)
@@ -362,7 +355,8 @@ def run(
         places_group_members=place_group_members,
         groups=GroupLimits(max_members=max_group_members, timeout=value_types.seconds(group_timeout)),
         max_binding_constraints=max_binding_constraints,
-        fail_back_per_minute=fail_back_per_minute,
+        fail_back_per_minute=fleets.fail_back_per_minute,
+        estimator=fleets.estimator(),
         names_other_namespaces=name_other_namespaces,
         reserve_after=value_types.seconds(reserve_after),
         max_reservations=max_reservations,

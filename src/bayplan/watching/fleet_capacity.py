@@ -32,10 +32,12 @@ class AssumedLoad(msgspec.Struct):
     """
     What a result adds to one cluster and until when it counts.
 
-    `base` are the replicas that the binding had there before, None if it was not there. `healthy`: the workload is.
+    `base` are the replicas that the binding had there before, None if it was not there, and `replicas` those that it
+    has. `healthy`: the workload is.
     """
 
     base: int | None
+    replicas: int
     load: Load
     until: float
     healthy: bool = False
@@ -88,17 +90,18 @@ class FleetCapacity:
             self._renew(name)
         for name, replicas in found.items():
             known = self._loads.get(name, {}).get(key)
+            if known is not None and known.replicas == replicas:
+                continue
             base = known.base if known is not None and not known.healthy else before.get(name)
             load = [one for one in estimating.load_of(workload.binding, replicas, base) if one[1]]
-            if load == (known.load if known else []):
-                continue
             if known is not None:
                 self._remove(key, name)
             if load:
-                self._loads.setdefault(name, {})[key] = AssumedLoad(base, load, until)
+                self._loads.setdefault(name, {})[key] = AssumedLoad(base, replicas, load, until)
                 self._loaded_by.setdefault(key, set()).add(name)
                 self._next_at = min(self._next_at, until)
-            self._renew(name)
+            if load or known is not None:
+                self._renew(name)
 
     def follow(self, workload: Workload, shares: list[tuple[str, int]]) -> None:
         """Let the load of a binding be that of the clusters and replicas that it has by now."""

@@ -335,6 +335,7 @@ class FleetState:
         key = key_of(answer)
         if self._is_current(answer) and not _is_older(answer, self.bindings[key]):
             self.bring_up_to_date(key)
+            self.capacity.note_health(key, self.bindings[key], answer)
             self.bindings[key], self.workloads[key] = answer, self._read(answer)
             self._unreported.add(key)
 
