@@ -12,10 +12,12 @@ from click.testing import CliRunner
 
 from bayplan.cli import main
 from bayplan.indexing.placement_index import PlacementIndex
+from bayplan.mapping.bindings import BindingContext
 from bayplan.model.semantics import UPSTREAM
-from bayplan.watching import audit_fetching, pod_group_watches, resources
+from bayplan.watching import audit_fetching, fleet_resources, pod_group_watches, resources
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.watching.fetching import NODES
+from bayplan.watching.fleet_state import FleetState
 from bayplan.wire import kinds
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -108,6 +110,42 @@ def watched():
 def test_the_base_may_list_and_watch_exactly_what_is_watched():
     pod_groups = {(group, "podgroups") for group in pod_group_watches.SOURCES}
     assert granted("base", "list") == granted("base", "watch") == rights(watched()) | pod_groups
+
+
+def test_the_scheduler_of_bindings_may_list_and_watch_exactly_what_it_watches():
+    state = FleetState(PlacementIndex(UPSTREAM), None, BindingContext(), ())
+    of_templates = {("apps", name) for name in ("daemonsets", "deployments", "statefulsets")}
+    of_templates |= {("batch", name) for name in ("cronjobs", "jobs")}
+    expected = rights(one.resource for one in fleet_resources.fleet_resources(state)) | of_templates
+    assert granted("fleet", "list") == granted("fleet", "watch") == expected
+
+
+def test_the_shipped_scheduler_of_bindings_is_valid_and_reaches_its_server(tmp_path):
+    kubectl = pathlib.Path(sys.executable).with_name("kubectl")
+    done = subprocess.run(
+        [kubectl, "kustomize", ROOT / "deploy" / "fleet-host"], capture_output=True, text=True, check=True
+    )
+    (tmp_path / "all.yaml").write_text(done.stdout)
+    checked = CliRunner().invoke(main.cli, ["validate", "-f", str(tmp_path / "all.yaml")])
+    assert checked.exit_code == 0, checked.output
+    assert "warning" not in checked.output.lower()
+    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout)}
+    pod = found["Deployment"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    options = main.cli.commands["run"].make_context("run", container["args"][1:]).params
+    (volume,) = (one for one in pod["spec"]["volumes"] if "secret" in one)
+    (mount,) = (one for one in container["volumeMounts"] if one["name"] == volume["name"])
+    assert str(options["kubeconfig"]) == f"{mount['mountPath']}/kubeconfig"
+    page = (ROOT / "docs" / "how-to" / "run-on-karmada.md").read_text(encoding="utf-8")
+    assert f"create secret generic {volume['secret']['secretName']} --from-file=kubeconfig=" in page
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    labels = pod["metadata"]["labels"]
+    for selector in (
+        found["Service"]["spec"]["selector"],
+        found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+        found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+    ):
+        assert selector == labels
 
 
 def test_auditing_may_list_exactly_what_an_audit_lists_beyond_the_base():

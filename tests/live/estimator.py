@@ -102,7 +102,8 @@ async def _copy(reader, writer):
 
 async def isolated(socket, api, port, *command):
     """Run the estimator in this network namespace, with relays to the sockets outside."""
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    loopback = await asyncio.create_subprocess_exec("ip", "link", "set", "lo", "up")
+    assert await loopback.wait() == 0
     relays = asyncio.gather(relay(f"tcp:{port}", f"unix:{api}"), relay(f"unix:{socket}", f"tcp:{PORT}"))
     guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
     child = await asyncio.create_subprocess_exec(*guard, *command)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 
@@ -9,7 +10,9 @@ import grpc
 import grpc.aio
 import pytest
 
+from bayplan.live import estimator_messages
 from bayplan.live.assembly import EstimatorSettings
+from bayplan.live.estimators import _credentials, _options
 from live import bayplan_running, estimator
 from live.admin import Admin
 from live.fleet_user import DYNAMIC, deployment
@@ -18,7 +21,8 @@ MEMBERS = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}, "replica
 METHOD = "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas"
 
 pytestmark = pytest.mark.skipif(
-    not estimator.is_possible(), reason="karmada-scheduler-estimator needs a network namespace, which is not allowed here"
+    not estimator.is_possible(),
+    reason="karmada-scheduler-estimator needs a network namespace, which is not allowed here",
 )
 
 
@@ -45,9 +49,9 @@ def settings(karmada, folder, timeout=2.0):
     return EstimatorSettings(f"unix:{folder}/{{cluster}}.sock", authority, str(certificate), str(key), timeout)
 
 
-async def deploy_on_ssd(fleet, name, replicas):
+async def deploy_on(disk, fleet, name, replicas):
     made = deployment(name, replicas, cpu="1")
-    made["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+    made["spec"]["template"]["spec"]["nodeSelector"] = {"disk": disk}
     await fleet.create(made)
     await fleet.propagate(name, placement=MEMBERS)
 
@@ -55,7 +59,7 @@ async def deploy_on_ssd(fleet, name, replicas):
 async def test_replicas_go_where_the_estimators_know_of_nodes_for_them(karmada, fleet, estimators):
     _, reached = estimators
     async with bayplan_running.fleet_in_process(karmada.server, estimator=reached) as running:
-        await deploy_on_ssd(fleet, "web", 20)  # 16 fit on the node, and the members report 32 each
+        await deploy_on("ssd", fleet, "web", 20)  # 16 fit on the node of member1; each member reports room for 16
         message = await fleet.until_refused("web", "Unschedulable")
         await fleet.scale("web", 10)
         await fleet.until_placed("web", {"member1": 10})
@@ -65,28 +69,60 @@ async def test_replicas_go_where_the_estimators_know_of_nodes_for_them(karmada, 
     assert requests >= 2
 
 
+async def test_everything_that_is_required_of_nodes_is_asked(karmada, estimators):
+    """Each node of a member has 16 cores and room for 110 pods; the first one has the label."""
+    _, reached = estimators
+    hosts = [{"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["ssd"]}]}]
+    field = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["no-such-node"]}]}]
+    asked = {
+        '{"resourceRequest":{"cpu":"1"}}': 32,
+        '{"resourceRequest":{"cpu":"1500m","memory":"1Gi"},"namespace":"shop","priorityClassName":"high"}': 20,
+        '{"resourceRequest":{"example.com/none":"1"}}': 0,
+        '{"resourceRequest":{"cpu":"1"},"nodeClaim":{"nodeSelector":{"disk":"ssd"}}}': 16,
+        json.dumps(_with_affinity(hosts)): 16,
+        json.dumps(_with_affinity(field)): 0,
+        json.dumps(_with_affinity([*hosts, *field])): 16,
+    }
+    address = reached.address.replace("{cluster}", "member1")
+    async with grpc.aio.secure_channel(address, _credentials(reached), _options(address)) as channel:
+        call = channel.unary_unary(estimator_messages.METHOD)
+        found = {
+            claim: estimator_messages.replicas(await call(estimator_messages.request("member1", claim), timeout=10))
+            for claim in asked
+        }
+    assert found == asked
+
+
+def _with_affinity(terms):
+    tolerated = {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    claim = {"hardNodeAffinity": {"nodeSelectorTerms": terms}, "tolerations": [tolerated]}
+    return {"resourceRequest": {"cpu": "1"}, "nodeClaim": claim}
+
+
 async def test_an_estimator_that_hangs_costs_a_time_limit_and_the_others_count(karmada, fleet, estimators):
     processes, reached = estimators
     async with bayplan_running.fleet_in_process(karmada.server, estimator=reached) as running:
         os.kill(processes["member2"].pid, signal.SIGSTOP)
-        await deploy_on_ssd(fleet, "web", 40)
-        message = await fleet.until_refused("web", "Unschedulable")  # 16 by the estimator, and by the report of member2
-        await fleet.scale("web", 20)
-        await fleet.until_placed("web", {"member1": 7, "member2": 13})
-        assert running.metrics.estimator_requests.labels("timed_out")._value.get() == 1
+        await deploy_on("nvme", fleet, "web", 20)  # no node of member1 has it; the report of member2 has room for 16
+        message = await fleet.until_refused("web", "Unschedulable")
+        await fleet.scale("web", 10)
+        await fleet.until_placed("web", {"member2": 10})
+        assert running.metrics.estimator_requests.labels("timed_out")._value.get() >= 1
 
-    assert "Clusters available replicas 4" in message or "Clusters available replicas 3" in message
+    assert "Clusters available replicas 16 are not enough to schedule." in message
 
 
 async def test_an_estimator_that_is_gone_or_talks_nonsense_is_passed_over(karmada, fleet, estimators, tmp_path):
     processes, reached = estimators
     processes["member2"].kill()
     (tmp_path / "member2.sock").unlink()
-    async with _talking_nonsense(karmada, tmp_path / "member2.sock"):
-        async with bayplan_running.fleet_in_process(karmada.server, estimator=reached) as running:
-            await deploy_on_ssd(fleet, "web", 20)
-            await fleet.until_placed("web", {"member1": 7, "member2": 13})
-            assert running.metrics.estimator_requests.labels("failed")._value.get() >= 1
+    async with (
+        _talking_nonsense(karmada, tmp_path / "member2.sock"),
+        bayplan_running.fleet_in_process(karmada.server, estimator=reached) as running,
+    ):
+        await deploy_on("nvme", fleet, "web", 10)
+        await fleet.until_placed("web", {"member2": 10})
+        assert running.metrics.estimator_requests.labels("failed")._value.get() >= 1
 
 
 @contextlib.asynccontextmanager

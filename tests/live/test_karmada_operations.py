@@ -10,6 +10,7 @@ from live import bayplan_running
 from live.admin import ApiError, wait_for
 from live.fleet_user import DUPLICATED, DYNAMIC, PATIENCE, POLICIES, is_observed, scheduled, shares_of
 from live.karmada_control_plane import BINDINGS, CLUSTERS
+from live.kubectl import kubectl
 from live.shipped import DEPLOY
 
 MEMBERS = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}}
@@ -143,6 +144,41 @@ async def shipped(karmada, fleet):
             await fleet.create(manifest)
     token = await fleet.admin.service_account_token("bayplan-system", "bayplan-fleet")
     return karmada.server.kubeconfig(entry={"token": token})
+
+
+async def test_the_deployment_that_is_shipped_schedules_and_kubectl_shows_it(karmada, fleet):
+    """As the how-to page installs it, but for addresses: rights, a token by kubectl, and the flags of the Deployment."""
+    await shipped(karmada, fleet)
+    admin = karmada.server.kubeconfig()
+    asked = ("create", "token", "bayplan-fleet", "-n", "bayplan-system", "--duration=8760h")
+    token = (await asyncio.to_thread(kubectl, *asked, kubeconfig=admin)).stdout.strip()
+    kubeconfig = karmada.server.kubeconfig(entry={"token": token})
+    given = [flag for flag in host_flags() if not flag.startswith(("--kubeconfig", "--metrics", "--health"))]
+    replicas = [bayplan_running.process(karmada.server, *given, kubeconfig=kubeconfig) for _ in range(2)]
+    karmada.schedulers.extend(replicas)
+    await fleet.deploy("web", 2)
+    await fleet.propagate("web", placement={**MEMBERS, "replicaScheduling": DUPLICATED})
+    await fleet.until_placed("web", {"member1": 2, "member2": 2})
+    await fleet.deploy("lost", 2)
+    await fleet.propagate("lost", placement={"clusterAffinity": {"clusterNames": ["nowhere"]}})
+    await fleet.until_refused("lost", "NoClusterFit")
+
+    async def shown():
+        """The first three columns of `kubectl get resourcebindings`, once everything is applied."""
+        done = await asyncio.to_thread(kubectl, "get", "rb", "-n", fleet.namespace, kubeconfig=admin)
+        rows = [line.split()[:3] for line in done.stdout.splitlines()]
+        return rows if ["web-deployment", "True", "True"] in rows else None
+
+    found = await wait_for(shown, PATIENCE)
+    assert found[0] == ["NAME", "SCHEDULED", "FULLYAPPLIED"]
+    assert next(row for row in found if row[0] == "lost-deployment")[1] == "False"
+    assert not any("no rights" in one.log.read_text() for one in replicas)
+
+
+def host_flags():
+    """The flags of the Deployment in deploy/fleet-host."""
+    found = yaml.safe_load((DEPLOY / "fleet-host" / "deployment.yaml").read_text())
+    return found["spec"]["template"]["spec"]["containers"][0]["args"][1:]
 
 
 async def test_a_policy_changes_hands_and_back(karmada, fleet):

@@ -155,17 +155,17 @@ async def test_what_was_just_placed_counts_again_once_it_is_healthy_and_reported
     placement = {"clusterAffinity": {"clusterNames": ["member1"]}, "replicaScheduling": AGGREGATED}
     switches = switched(scheduling_overcommit_protection=True)
     async with bayplan_running.fleet_in_process(karmada.server, semantics=switches) as running:
-        await fleet.deploy("first", 20, cpu="1")  # of 32
+        await fleet.deploy("first", 12, cpu="1")  # of 16 that the model of the member has room for
         await fleet.propagate("first", placement=placement)
-        await fleet.until_placed("first", {"member1": 20})
+        await fleet.until_placed("first", {"member1": 12})
         await wait_for(lambda: not running.state.capacity.n_loads, PATIENCE)
-        await fleet.deploy("second", 20, cpu="1")  # nothing runs pods on the members, so they report all as free
+        await fleet.deploy("second", 12, cpu="1")  # nothing runs pods on the members, so they report all as free
         await fleet.propagate("second", placement=placement)
-        await fleet.until_placed("second", {"member1": 20})
+        await fleet.until_placed("second", {"member1": 12})
 
 
 async def test_the_binding_of_higher_priority_is_scheduled_first(karmada, fleet):
-    await fleet.add_cluster("small", cpu="0")
+    await fleet.add_cluster("small", cpu="5")
     placement = {"clusterAffinity": {"clusterNames": ["small"]}, "replicaScheduling": DYNAMIC}
     switches = switched(scheduling_overcommit_protection=True)
     important = f"important-{fleet.namespace}"
@@ -178,15 +178,19 @@ async def test_the_binding_of_higher_priority_is_scheduled_first(karmada, fleet)
         }
     )
     chosen = {"schedulePriority": {"priorityClassSource": "KubePriorityClass", "priorityClassName": important}}
+    for name, further in (("low", {}), ("high", chosen)):
+        await fleet.deploy(name, 4, cpu="1")
+        await fleet.propagate(name, placement=placement, **further)
+        await wait_for(lambda name=name: _is_there(fleet, name), PATIENCE)
     async with bayplan_running.fleet_in_process(karmada.server, semantics=switches):
-        for name, further in (("low", {}), ("high", chosen)):
-            await fleet.deploy(name, 4, cpu="1")
-            await fleet.propagate(name, placement=placement, **further)
-            await fleet.until_refused(name, "Unschedulable")
-        await fleet.report("small", cpu="5")
-        await fleet.until_placed("high", {"small": 4})
-        assert not await fleet.shares("low")
-        assert (await fleet.binding("high"))["spec"]["schedulePriority"] == {"priority": 1000}
+        found = await fleet.until_placed("high", {"small": 4})
+        await fleet.until_refused("low", "Unschedulable")
+
+    assert found["spec"]["schedulePriority"] == {"priority": 1000}
+
+
+async def _is_there(fleet, name):
+    return await fleet.shares(name) is not None
 
 
 async def test_a_refusal_by_a_federated_quota_is_told_and_tried_again(karmada, fleet):

@@ -133,8 +133,7 @@ class Estimators:
             if self._credentials is None:
                 self._credentials = _credentials(self._settings)
             address = self._settings.address.replace("{cluster}", name)
-            options = [("grpc.max_receive_message_length", MAX_ANSWER_BYTES), ("grpc.enable_retries", 0)]
-            channel = self._channels[name] = grpc.aio.secure_channel(address, self._credentials, options)
+            channel = self._channels[name] = grpc.aio.secure_channel(address, self._credentials, _options(address))
         return channel.unary_unary(estimator_messages.METHOD)
 
     def _forget_lost_clusters(self) -> None:
@@ -149,6 +148,12 @@ class Estimators:
 def _swallow(task: asyncio.Task[None]) -> None:
     with contextlib.suppress(BaseException):
         task.result()
+
+
+def _options(address: str) -> list[tuple[str, Any]]:
+    """The options of a connection. A Unix socket has no host name: its server's certificate is for localhost."""
+    name = [("grpc.ssl_target_name_override", "localhost")] if address.startswith("unix:") else []
+    return [("grpc.max_receive_message_length", MAX_ANSWER_BYTES), ("grpc.enable_retries", 0), *name]
 
 
 def _credentials(settings: EstimatorSettings) -> grpc.ChannelCredentials:
