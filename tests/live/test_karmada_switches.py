@@ -49,30 +49,30 @@ def other(cluster):
     return next(name for name in MEMBERS if name != cluster)
 
 
+async def one_is_draining(fleet):
+    """Deploy two workloads that must not share a cluster, and evict the first one; returns the cluster that it leaves."""
+    for name in ("first", "second"):
+        await fleet.deploy(name, 1, labels={"apart": "flink"})
+    await fleet.propagate("first", placement=APART)
+    left = await cluster_of(fleet, "first")
+    await evict(fleet, "first", left)
+    await fleet.until_placed("first", {other(left): 1})
+    await fleet.propagate("second", placement=APART)
+    return left
+
+
 async def test_a_copy_that_still_drains_keeps_anti_affine_workloads_out(karmada, fleet):
     async with bayplan_running.fleet_in_process(karmada.server, semantics=switched(draining_copies_count=True)):
-        for name in ("first", "second"):
-            await fleet.deploy(name, 1, labels={"apart": "flink"})
-        await fleet.propagate("first", placement=APART)
-        before = await cluster_of(fleet, "first")
-        await evict(fleet, "first", before)
-        await fleet.until_placed("first", {other(before): 1})
-        await fleet.propagate("second", placement=APART)
+        left = await one_is_draining(fleet)
         await fleet.until_refused("second", "NoClusterFit")
         await let_go(fleet, "first")
-        await fleet.until_placed("second", {before: 1})
+        await fleet.until_placed("second", {left: 1})
 
 
 async def test_a_draining_copy_does_not_count_for_karmada(karmada, fleet):
     async with bayplan_running.fleet_in_process(karmada.server):
-        for name in ("first", "second"):
-            await fleet.deploy(name, 1, labels={"apart": "flink"})
-        await fleet.propagate("first", placement=APART)
-        before = await cluster_of(fleet, "first")
-        await evict(fleet, "first", before)
-        await fleet.until_placed("first", {other(before): 1})
-        await fleet.propagate("second", placement=APART)
-        await fleet.until_placed("second", {before: 1})
+        left = await one_is_draining(fleet)
+        await fleet.until_placed("second", {left: 1})
 
 
 async def test_a_co_located_group_fails_over_together(karmada, fleet):
