@@ -52,6 +52,29 @@ def test_standard_input(text):
     assert names(files.load(ReadOptions(["-"], stdin=io.BytesIO(text.encode()))).nodes) == ["a"]
 
 
+JSON_NODE = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s"}}'
+JSON_LIST = '{"apiVersion": "v1", "kind": "List", "items": [%s]}'
+
+
+@pytest.mark.parametrize("text", [
+    f"{JSON_NODE % 'a'}\n---\n{JSON_NODE % 'b'}\n---\n{JSON_NODE % 'c'}\n",
+    f"{JSON_NODE % 'a'}\n---\n{NODE % 'b'}---\n{NODE % 'c'}",
+    f"{JSON_LIST % (JSON_NODE % 'a' + ', ' + JSON_NODE % 'b')}\n---\n{NODE % 'c'}",
+    f"{JSON_NODE % 'a'}\n---  # a comment\n{JSON_LIST % (JSON_NODE % 'b' + ', ' + JSON_NODE % 'c')}\n---\n",
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["all.yaml", "all.json"])
+def test_json_documents_between_lines_of_yaml(text, name, write):
+    """As kubectl's decoder, which goes on as YAML where the second document is no JSON."""
+    assert names(files.load(ReadOptions([write(text, name)])).nodes) == ["a", "b", "c"]
+
+
+def test_json_that_is_broken_after_the_first_document_is_a_fault(write):
+    path = write(f"{JSON_NODE % 'a'}\n---\n{JSON_NODE % 'b'}, oops: [")
+    assert len(faults_of_paths([path])) == 1
+    path = write(f"{JSON_NODE % 'a'}\n{JSON_NODE % 'b'}\n---\n{JSON_NODE % 'c'}", "b.yaml")
+    assert faults_of_paths([path]) == [f"{path}:3: invalid JSON: invalid character"]
+
+
 def test_a_pipe_can_be_read():
     reading, writing = os.pipe()
     os.write(writing, (NODE % "a").encode())

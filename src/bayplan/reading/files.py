@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import gc
-import itertools
 import mmap
 import os
 import pathlib
@@ -38,6 +37,7 @@ EMPTY = "the file is empty"
 MIN_SLOW_YAML_BYTES = 20_000_000
 OBJECTS_PER_PROGRESS_REPORT = 500
 _MAX_FLOW_YAML_BYTES = 1_000_000
+_MAX_AMBIGUOUS = 2  # documents, of which the last one is no JSON
 _MIN_OBJECTS_TO_FREEZE = 500_000
 _CHUNK_BYTES = 1 << 20
 Recursion: TypeAlias = bool | Collection[str]  # all directories or none, or these paths
@@ -202,20 +202,27 @@ def documents_of(source: Source, take_pods: TakePods | None = None) -> Iterator[
 
             yield from yaml_documents.read(source)
         return
-    documents = json_documents.read(source, take_pods)
-    for first in itertools.islice(documents, 1):
-        yield from (_flow_yaml(source) if isinstance(first, Fault) else []) or [first]
-    yield from documents
+    for n_read, item in enumerate(json_documents.read(source, take_pods)):
+        rest = _as_yaml(source, n_read) if isinstance(item, Fault) else []
+        if rest:
+            yield from rest
+            return
+        yield item
 
 
-def _flow_yaml(source: Source) -> list[Document | Fault]:
-    """The documents of a file that begins like JSON but is YAML in flow style; none if it is neither."""
-    if source.size > _MAX_FLOW_YAML_BYTES or source.name.endswith(".json"):
+def _as_yaml(source: Source, n_read: int) -> list[Document | Fault]:
+    """
+    What follows the first `n_read` documents of a file that begins like JSON and is YAML; none if it is not.
+
+    As kubectl's decoder: until a second document is JSON, it may be YAML in flow style, or JSON between lines of YAML.
+    """
+    is_text = n_read > 0 or not source.name.endswith(".json")
+    if source.n_documents > _MAX_AMBIGUOUS or source.size > _MAX_FLOW_YAML_BYTES or not is_text:
         return []
     from bayplan.reading import yaml_documents
 
     found = list(yaml_documents.read(Source(source.name, source.data)))
-    return [] if any(isinstance(item, Fault) for item in found) else found
+    return [] if any(isinstance(item, Fault) for item in found) else found[n_read:]
 
 
 class FoundFiles(msgspec.Struct, frozen=True):
