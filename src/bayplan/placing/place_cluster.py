@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bayplan.controllers.rollouts import Rollout
     from bayplan.explaining.fixes import EvictionPolicy
     from bayplan.grouping.problem import ExactSolver
+    from bayplan.placing.assumed_volumes import TopologyKeys
     from bayplan.placing.group_scheduler import GroupScheduler
     from bayplan.placing.rollout_history import RolloutResult
     from bayplan.placing.what_if import BlockedEviction
@@ -41,6 +42,7 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     whether they can be placed. `rollouts` are the controllers that the change updates: their new pods are created step
     by step, and `admission` admits them. `default_class` is the storage class of claims that name none. `csi_drivers`
     says whether each driver attaches its volumes to nodes. If classes and drivers are known, there are no others.
+    `topology_keys` are the label keys by which each driver on each node knows from where its volumes are reached.
 
     `displaced` leads from pods that a what-if has taken their node to that node; `gone` are those that are not created
     again. `draining` are the nodes to drain. `placed_otherwise` are pending pods that have a node without the what-if.
@@ -61,6 +63,7 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
     classes_known: bool = True
     csi_drivers: dict[str, bool] = {}
     csi_drivers_known: bool = True
+    topology_keys: TopologyKeys = msgspec.field(default_factory=dict)
     displaced: dict[WorkloadKey, str] = {}
     gone: list[PodPlacement] = []
     draining: tuple[str, ...] = ()
@@ -135,6 +138,7 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
         on_preemption=options.on_preemption,
         on_attempt=on_attempt,
         make_groups=make_groups,
+        topology_keys=cluster.topology_keys,
     )
     if options.group_by_owner:
         scheduler.place_groups()
@@ -176,6 +180,7 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
         )
         results = stepper.run(progress=on_step) if options.in_steps else stepper.end_state()
         doubts.update(stepper.not_judged)
+    doubts.update(scheduler.doubts)
     found = [_judged(one, doubts.get(one.workload.key, "")) for one in scheduler.placements.values()]
     if cluster.displaced:
         moved = cluster.displaced

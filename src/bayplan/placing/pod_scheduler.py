@@ -33,6 +33,7 @@ from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.wire.pods import Pod
 
 if TYPE_CHECKING:
+    from bayplan.placing.assumed_volumes import AssumedVolumes, TopologyKeys
     from bayplan.placing.group_scheduler import GroupScheduler  # most clusters have no groups
 
 TERMINATING = "the pod is being deleted"
@@ -61,9 +62,10 @@ class PodScheduler:
     Schedules pending pods on an index.
 
     `placements` has the latest placement of each pod, victims that come back included, in the order of their first
-    attempts. `budgets` are charged for victims. `recreate` returns the pod that a controller creates in place of a
-    victim, None if none does. `on_attempt` is called after each attempt. `make_groups` makes what places groups, once
-    there is a member of one; without it, members are placed one by one.
+    attempts. `doubts` says of placed pods why it is not known whether they can use their volumes. `budgets` are charged
+    for victims. `recreate` returns the pod that a controller creates in place of a victim, None if none does.
+    `on_attempt` is called after each attempt. `make_groups` makes what places groups, once there is a member of one;
+    without it, members are placed one by one. `topology_keys` are those of each node's storage drivers.
     """
 
     def __init__(
@@ -77,13 +79,17 @@ class PodScheduler:
         on_preemption: OnPreemption = lambda _, __: None,
         on_attempt: Callable[[], None] = lambda: None,
         make_groups: Callable[[], GroupScheduler] | None = None,
+        topology_keys: TopologyKeys | None = None,
     ) -> None:
         self.placements: dict[WorkloadKey, PodPlacement] = {}
+        self.doubts: dict[WorkloadKey, str] = {}
         self.evictions: list[PreemptedPod] = []
         self._engine_of, self._index, self._recreate = engine_of, index, recreate
         self._preempts, self._on_preemption, self._on_attempt = preempts, on_preemption, on_attempt
         self._budgets, self._make_groups = DisruptionBudgets(budgets), make_groups
         self._groups: GroupScheduler | None = None
+        self._topology_keys = topology_keys or {}
+        self._volumes: AssumedVolumes | None = None
         self._seconds = 0.0
         evaluator = PodEvaluator(engine_of, self._budgets, preempts=preempts)
         self._queue: SchedulingQueue[PendingPod] = SchedulingQueue(index, evaluator, lambda: self._seconds)
@@ -131,7 +137,7 @@ class PodScheduler:
             is_group_placed = self._groups is not None and self._attempt_groups(self._groups, pending)
             if pending is not None:
                 self._attempt(pending)
-            elif not is_group_placed:
+            elif not is_group_placed and (self._volumes is None or not self._volumes.provision()):
                 break
             self._on_attempt()
             if until():
@@ -142,6 +148,9 @@ class PodScheduler:
         """Try the groups whose turn comes before a pod, or all if no pod can be tried; whether one was placed."""
         placed = groups.attempt(None if pending is None else pending.workload)
         self.placements.update((one.workload.key, one) for one in placed)
+        for one in placed:
+            if one.workload.needs.claims.names:
+                self._assume_volumes(one.workload, self._index.slots.by_name[one.target])
         return bool(placed)
 
     def _note_change(self) -> None:
@@ -162,6 +171,8 @@ class PodScheduler:
         workload, engine = pending.workload, self._engine_of(pending.workload)
         choice = deciding.choose(workload, engine, self._queue.nominations)
         if choice.slot >= 0:
+            if workload.needs.claims.names:
+                self._assume_volumes(workload, choice.slot)
             target = schedule_pod.assume(self._index, workload, choice.slot)
             if self._groups is not None:
                 self._groups.n_changes += 1
@@ -182,6 +193,13 @@ class PodScheduler:
         self._queue.add_unschedulable_if_not_present(pending, nominated=bool(found.target))
         if found.target:
             self._queue.activate(workload.key, workload.uid)
+
+    def _assume_volumes(self, workload: Workload, slot: int) -> None:
+        if self._volumes is None:
+            from bayplan.placing.assumed_volumes import AssumedVolumes  # only pods with claims need it
+
+            self._volumes = AssumedVolumes(self._index, self._topology_keys, self.doubts)
+        self._volumes.assume(workload, slot)
 
     def _preemption_for(self, pending: PendingPod, engine: Engine) -> Preemption:
         """The preemption for a pod that fits nowhere; searched for once for equal pods until something changes."""

@@ -59,11 +59,14 @@ class Stepper(msgspec.Struct, eq=False):
             progress(number)
             is_moving = self._step(histories, number)
             limit = max(limit, SPARE_STEPS + STEPS_PER_POD * sum(len(rollout.pods) for rollout in self.rollouts))
-        why = ENDLESS.format(number) if is_moving else ""
+        why, doubts = ENDLESS.format(number) if is_moving else "", self._doubts()
         return [
-            history.result(is_complete=not is_moving and history.rollout.is_complete(), why=why, doubts=self.not_judged)
+            history.result(is_complete=not is_moving and history.rollout.is_complete(), why=why, doubts=doubts)
             for history in histories
         ]
+
+    def _doubts(self) -> dict[WorkloadKey, str]:
+        return {**self.scheduler.doubts, **self.not_judged}
 
     def end_state(self) -> list[RolloutResult]:
         """
@@ -82,7 +85,7 @@ class Stepper(msgspec.Struct, eq=False):
         for history in histories:
             history.end(self.scheduler.placements)
             is_placed = all(pod.assigned for pod in history.rollout.pods.values() if pod.active)
-            results.append(history.result(is_complete=is_placed and not history.refused, doubts=self.not_judged))
+            results.append(history.result(is_complete=is_placed and not history.refused, doubts=self._doubts()))
         return results
 
     def _step(self, histories: Sequence[RolloutHistory], number: int) -> bool:

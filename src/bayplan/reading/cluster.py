@@ -154,6 +154,7 @@ def cluster_of(
         classes_known=storage.classes_known,
         csi_drivers=storage.attaches,
         csi_drivers_known=storage.drivers_known,
+        topology_keys=storage.topology_keys,
     )
 
 

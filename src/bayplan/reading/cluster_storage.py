@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,7 +13,10 @@ from bayplan.mapping import storage
 from bayplan.model.workloads import Workload, WorkloadKey
 from bayplan.reading.collecting import Inputs
 from bayplan.reading.converting import converted
-from bayplan.wire.storage import CsiDriver, PersistentVolumeClaim
+from bayplan.wire.storage import CsiDriver, CsiNode, PersistentVolumeClaim
+
+if TYPE_CHECKING:
+    from bayplan.placing.assumed_volumes import TopologyKeys  # only pods with claims need it
 
 IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
@@ -22,13 +26,14 @@ class KnownStorage(msgspec.Struct, frozen=True):
     What is known of storage beyond the index.
 
     `default_class` is the class of claims that name none. `attaches` says whether each driver attaches its volumes to
-    nodes. If classes and drivers are known, there are no others. `has_doubts`: of some volumes it is not known which
-    nodes can use them.
+    nodes, `topology_keys` by which labels each driver on each node finds its volumes. If classes and drivers are known,
+    there are no others. `has_doubts`: of some volumes it is not known which nodes can use them.
     """
 
     default_class: str
     classes_known: bool
     attaches: dict[str, bool]
+    topology_keys: TopologyKeys
     drivers_known: bool
     has_doubts: bool
 
@@ -66,6 +71,7 @@ def add(
     return KnownStorage(
         default_class=default_class,
         classes_known=classes_known,
+        topology_keys=_topology_keys(inputs.csi_nodes) if inputs.csi_nodes else {},
         attaches=_attaching(inputs.csi_drivers) if inputs.csi_drivers else {},
         drivers_known=bool(inputs.csi_drivers) or inputs.knows_all("CSIDriver"),
         has_doubts=has_doubts,
@@ -96,6 +102,14 @@ def _is_new(claim: PersistentVolumeClaim, inputs: Inputs) -> bool:
     """Whether the claim is about to be created."""
     meta = claim.metadata
     return inputs.is_changed(claim) and ObjectKey(claim.kind, meta.namespace, meta.name) not in inputs.replaced
+
+
+def _topology_keys(csi_nodes: Iterable[CsiNode]) -> TopologyKeys:
+    """The topology keys of each driver that has registered on each node."""
+    return {
+        one.metadata.name: {driver.name: tuple(driver.topology_keys or ()) for driver in one.spec.drivers or ()}
+        for one in csi_nodes
+    }
 
 
 def _attaching(drivers: Iterable[CsiDriver]) -> dict[str, bool]:

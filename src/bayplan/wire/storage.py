@@ -73,6 +73,7 @@ class VolumeNodeResources(WireObject):
 
 class CsiNodeDriver(WireObject):
     name: str = ""
+    topology_keys: list[str] | None = None
     allocatable: VolumeNodeResources | None = None
 
 
