@@ -39,6 +39,12 @@ def fleet_engine_answer(question):
     return answers.fleet_answer(asked.name, decision, situation.workload, engine)
 
 
+def admission_answer(question):
+    """The answer of `bayplan decide admission`."""
+    asked = msgspec.convert(question, questions.AdmissionQuestion)
+    return {"name": asked.name, "causes": msgspec.to_builtins(questions.admission_causes(asked))}
+
+
 def comparable(answer):
     """The parts that must agree: a score of 0 equals no score, reasons of one node have no order."""
     nodes = {

@@ -8,10 +8,10 @@ import json
 import sys
 import time
 
-from agreeing import drawn_fleets, drawn_preemptions, drawn_questions, minimising, schedulers
+from agreeing import drawn_admissions, drawn_fleets, drawn_preemptions, drawn_questions, minimising, schedulers
 from live import kube_binaries, oracles
 
-DRAWN = {"pods": drawn_questions, "preemption": drawn_preemptions, "fleet": drawn_fleets}
+DRAWN = {"pods": drawn_questions, "preemption": drawn_preemptions, "fleet": drawn_fleets, "admission": drawn_admissions}
 BATCH = 200
 MINIMISED = 12  # differences of which the smallest question is searched for
 MAX_SHOWN = 6000  # characters
@@ -59,7 +59,9 @@ class Result:
         self.counts["questions"] += 1
         self.counts["decisions"] += len(answers)
         self.counts["placed"] += sum(
-            1 for one in answers if one.get("best") or one.get("nominated") or one.get("clusters")
+            1
+            for one in answers
+            if one.get("best") or one.get("nominated") or one.get("clusters") or one.get("causes") == []
         )
         self.counts["failed"] += sum(1 for one in answers if one.get("error"))
         if found.known:

@@ -4,7 +4,7 @@ import datetime as dt
 
 import msgspec
 
-from asking import engine_answer, fleet_engine_answer, preemption_engine_answer
+from asking import admission_answer, engine_answer, fleet_engine_answer, preemption_engine_answer
 from bayplan.controllers import pod_defaults
 from bayplan.errors import InputError
 from bayplan.kube_api import resources as api_resources
@@ -19,6 +19,12 @@ from bayplan.wire.pods import Pod
 from bayplan.writing import answers
 
 SCHEDULER = "default-scheduler"
+ANSWERED = {
+    "pods": engine_answer,
+    "preemption": preemption_engine_answer,
+    "fleet": fleet_engine_answer,
+    "admission": admission_answer,
+}
 
 
 def answer(kind, question, as_placed_by=None):
@@ -30,9 +36,7 @@ def answer(kind, question, as_placed_by=None):
     try:
         if "steps" in question:
             return LivingCluster(question).answer((as_placed_by or {}).get("answers"))
-        return {"pods": engine_answer, "preemption": preemption_engine_answer, "fleet": fleet_engine_answer}[kind](
-            question
-        )
+        return ANSWERED[kind](question)
     except (InputError, msgspec.ValidationError) as refusal:
         return {"name": question["name"], "error": f"refused: {refusal}"}
     except Exception as bug:  # noqa: BLE001 (reported with its question, like any other difference)

@@ -4,7 +4,17 @@ import re
 
 from asking import comparable, comparable_fleet, comparable_preemption
 
-VIEWS = {"pods": comparable, "preemption": comparable_preemption, "fleet": comparable_fleet}
+
+def _causes(answer):
+    return sorted({(cause["reason"], cause["field"], cause["message"]) for cause in answer["causes"]})
+
+
+VIEWS = {
+    "pods": comparable,
+    "preemption": comparable_preemption,
+    "fleet": comparable_fleet,
+    "admission": _causes,
+}
 
 
 def difference(kind, real, ours):
@@ -17,7 +27,8 @@ def difference(kind, real, ours):
     one, other = VIEWS[kind](real), VIEWS[kind](ours)
     if other in [VIEWS[kind](chosen) for chosen in real.get("others", ())]:
         return ""
-    return "" if one == other else {"pods": _pods, "preemption": _preemption, "fleet": _fleet}[kind](one, other)
+    named = {"pods": _pods, "preemption": _preemption, "fleet": _fleet, "admission": _admission}[kind]
+    return "" if one == other else named(one, other)
 
 
 def _failed(answer):
@@ -65,6 +76,13 @@ def _fleet(real, ours):
     if real[2] != ours[2]:
         return f"reason {real[2] or 'none'} | {ours[2] or 'none'}"
     return "clusters" if real[0].keys() != ours[0].keys() else "replicas" if real[0] != ours[0] else "affinity name"
+
+
+def _admission(real, ours):
+    """The first cause that only one of them has, without positions."""
+    missing = [cause for cause in real if cause not in ours]
+    side, (reason, field, message) = ("kube", missing[0]) if missing else ("bayplan", min(set(ours) - set(real)))
+    return f"only {side} rejects {re.sub(r'[0-9]+', '#', field)}: {reason} {_plain(message)}"
 
 
 def _plain(text):

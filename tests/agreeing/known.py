@@ -177,5 +177,7 @@ ROWS = {
 
 
 def reason(found):
-    """The row that explains a difference; "" if there is none."""
+    """The row that explains a difference; "" if there is none. All rows are about pods."""
+    if found.kind not in ("pods", "preemption"):
+        return ""
     return next((row for row, explains in ROWS.items() if explains(found)), "")

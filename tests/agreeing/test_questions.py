@@ -7,8 +7,20 @@ import pathlib
 
 import pytest
 
-from agreeing import comparing, drawn_fleets, drawn_preemptions, drawn_questions, fields, known, minimising, schedulers
+from agreeing import (
+    comparing,
+    drawn_admissions,
+    drawn_fleets,
+    drawn_preemptions,
+    drawn_questions,
+    fields,
+    known,
+    minimising,
+    schedulers,
+)
 from bayplan.reading import checking
+from bayplan.validating import admission
+from validating import mutations
 
 QUESTIONS = 900
 DIFFERENCES = pathlib.Path(__file__).parents[2] / "docs" / "differences.md"
@@ -80,7 +92,7 @@ def test_fleets_have_up_to_sixty_clusters():
     assert max(sizes) > 50
 
 
-@pytest.mark.parametrize("source", [drawn_questions, drawn_preemptions, drawn_fleets])
+@pytest.mark.parametrize("source", [drawn_questions, drawn_preemptions, drawn_fleets, drawn_admissions])
 def test_a_seed_repeats_its_questions(source):
     for number in range(0, 60, 7):
         one, again = source.question("s", number), source.question("s", number)
@@ -136,3 +148,24 @@ def test_a_difference_is_found_and_reduced_to_what_it_needs(counting_pods):
 )
 def test_differences_are_named_by_what_differs(real, ours, expected):
     assert comparing.difference("preemption", real, ours) == expected
+
+
+def test_admission_is_asked_about_valid_and_invalid_objects_of_every_kind():
+    asked = [drawn_admissions.question("test", number)["object"] for number in range(300)]
+    admitted = [obj for obj in asked if not admission.validate_all(obj)]
+    assert 30 < len(admitted) < 270
+    assert {obj["kind"] for obj in asked} == set(mutations.KINDS)
+
+
+@pytest.mark.parametrize("field", ["affinity", "tolerations", "topologySpreadConstraints", "nodeSelector", "resources"])
+def test_what_placing_reads_is_asked_about(field):
+    asked = [drawn_admissions.question("test", number)["object"] for number in range(300)]
+    causes = [cause.field for obj in asked for cause in admission.validate_all(obj)]
+    assert any(f"spec.{field}" in one for one in causes)
+
+
+def test_a_cause_that_only_one_of_them_has_is_named():
+    one, other = ({"reason": "r", "field": f"spec.containers[{i}].x", "message": "bad"} for i in (3, 4))
+    assert comparing.difference("admission", {"causes": [one]}, {"causes": [one]}) == ""
+    found = comparing.difference("admission", {"causes": [one]}, {"causes": [one, other]})
+    assert found == "only bayplan rejects spec.containers[#].x: r bad"

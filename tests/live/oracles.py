@@ -1,6 +1,6 @@
 """
 What the real schedulers answer to questions of `bayplan decide`: small Go programs around upstream's own packages, built
-once. Starts no server and compares nothing.
+once; for admission the API server itself. Compares nothing.
 
     python -m live.oracles pods|preemption|fleet [VERSION] < QUESTIONS > ANSWERS
                                                              (in tests/; `make oracle KIND=… VERSION=…`)
@@ -10,8 +10,9 @@ import json
 import subprocess
 import sys
 
-from live import kube_binaries
+from live import admission_oracle, kube_binaries
 
+ADMISSION = "admission"  # its questions are put to a server, not to a program
 PROGRAMS = {
     "pods": (kube_binaries.MODULE, "kube-oracle"),
     "preemption": (kube_binaries.MODULE, "kube-oracle"),
@@ -23,18 +24,24 @@ def program(kind, version=None):
     """
     Return the path of the program that answers one kind of question; UnavailableError if it cannot be built.
 
-    `version` is the minor version of Kubernetes, for pods and preemption.
+    `version` is the minor version of Kubernetes, for all but fleets.
     """
+    if kind == ADMISSION:
+        return kube_binaries.find("kube-apiserver", version)
     return kube_binaries.own_program(*PROGRAMS[kind], None if kind == "fleet" else version)
 
 
 def is_built(kind, version=None):
     """Whether the program is there without building it."""
+    if kind == ADMISSION:
+        return kube_binaries.is_server_built("kube-apiserver", version)
     return kube_binaries.is_built(*PROGRAMS[kind], None if kind == "fleet" else version)
 
 
 def answers(kind, questions, version=None, *, attempts=2):
     """Return one answer for each question, in their order; a preemption is attempted more than once, as it is random."""
+    if kind == ADMISSION:
+        return admission_oracle.answers(questions, version)
     lines = "".join(json.dumps(question) + "\n" for question in questions)
     found = program(kind, version)
     options = [] if kind == "fleet" else ["-attempts", str(attempts)]

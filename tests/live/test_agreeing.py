@@ -11,7 +11,7 @@ from live import kube_binaries, oracles
 from live.conftest import skip_or_fail
 
 QUESTIONS = 300
-RUNS = [(kind, version) for kind in ("pods", "preemption") for version in kube_binaries.RELEASES]
+RUNS = [(kind, version) for kind in ("pods", "preemption", "admission") for version in kube_binaries.RELEASES]
 PLUGINS = pathlib.PurePath("pkg", "scheduler", "framework", "plugins")
 
 
@@ -19,7 +19,7 @@ def built(kind, version):
     """Skip, and name what is left out, where the program would have to be built first; 1.36 is always built."""
     if kube_binaries.RELEASES[version] != kube_binaries.KUBE_VERSION and not oracles.is_built(kind, version):
         pytest.skip(
-            f"left out: kube-scheduler {kube_binaries.RELEASES[version]} is not built (make oracle VERSION={version})"
+            f"left out: what answers {kind} for {kube_binaries.RELEASES[version]} is not built (make agree VERSION={version})"
         )
     try:
         oracles.program(kind, version)

@@ -8,9 +8,9 @@ import re
 import msgspec
 import pytest
 
-from bayplan.controllers import pod_resources
 from bayplan.controllers.desired_state import DesiredState
 from bayplan.controllers.pod_admission import PodAdmission
+from bayplan.validating import pod_resources
 from bayplan.wire.admission import LimitRange, ResourceQuota, RuntimeClass
 from bayplan.wire.controllers import PriorityClass
 from bayplan.wire.nodes import Namespace

@@ -8,21 +8,13 @@ import pytest
 from bayplan.model.kubernetes_versions import KubernetesVersion
 from bayplan.validating import admission
 from live import kube_binaries
-from live.admin import Admin, ApiError
+from live.admin import Admin
+from live.admission_oracle import causes_of
 from validating import controller_rejections, mutations, rejections, released, runtime_rejections
 
 REJECTED = [obj for obj, _ in (*rejections.REJECTED, *controller_rejections.REJECTED, *runtime_rejections.REJECTED)]
 REJECTED += controller_rejections.REJECTED_AT_LENGTH
 ADMITTED = [*rejections.ADMITTED, *controller_rejections.ADMITTED, *runtime_rejections.ADMITTED]
-
-
-async def causes_of(admin, obj):
-    """Return the distinct causes of the API server. Nothing is stored."""
-    try:
-        await admin.create(obj, dryRun="All")
-    except ApiError as error:
-        return {(cause["reason"], cause["field"], cause["message"]) for cause in error.body["details"]["causes"]}
-    return set()
 
 
 def our_causes_of(obj):

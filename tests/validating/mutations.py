@@ -105,6 +105,49 @@ NAMES = {
     "ContainerPort": ("http", "HTTP", "a--b", "1", "x" * 16),
 }
 
+# Priorities and overhead need another object in the cluster.
+PLACED = PLACING - {"overhead", "preemptionPolicy", "priority", "priorityClassName"} | {"containers", "initContainers"}
+LABEL_KEYS = ("app", "version", "example.com/tier", "kubernetes.io/hostname", "x/", "a/b/c", "bad key", "")
+RESOURCES = (
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "hugepages-2Mi",
+    "example.com/gpu",
+    "storage",
+    "Gpu",
+    "bad name",
+    "pods",
+)
+PLACING_WORDS = {
+    "operator": ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Equal", "Other", ""),
+    "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute", "Other", ""),
+    "topologyKey": ("kubernetes.io/hostname", "topology.kubernetes.io/zone", *LABEL_KEYS),
+    "key": ("metadata.name", *LABEL_KEYS),
+    "matchLabels": LABEL_KEYS,
+    "nodeSelector": LABEL_KEYS,
+    "matchLabelKeys": ("pod-template-hash", *LABEL_KEYS),
+    "mismatchLabelKeys": ("pod-template-hash", *LABEL_KEYS),
+    "values": ("web", "1", "-7", "1.5", "a b", "x" * 64, ""),
+    "namespaces": ("default", "team-a", "Team", ""),
+    "whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway", "Other", ""),
+    "nodeAffinityPolicy": ("Honor", "Ignore", "Other", ""),
+    "nodeTaintsPolicy": ("Honor", "Ignore", "Other", ""),
+    "weight": (1, 100, 0, 101, -1),
+    "maxSkew": (1, 2, 0, -1),
+    "minDomains": (1, 2, 0, -1),
+    "tolerationSeconds": (0, 30, -1),
+    "requests": RESOURCES,
+    "limits": RESOURCES,
+    "nodeName": ("n1", "Node", "a_b", ""),
+    "schedulerName": ("default-scheduler", "other", ""),
+    "containerPort": (80, 0, 65536, -1),
+    "hostPort": (80, 8080, 0, 65536),
+    "hostIP": ("10.0.0.1", "010.0.0.1", "a"),
+    "protocol": ("TCP", "UDP", "SCTP", "tcp", ""),
+}
+PLACING_NAMES = {"PodSchedulingGate": ("example.com/a", "b", "B c", "x/", "")}
+
 SPECS = ("common", "common", "common", "names_and_rights", "windows")
 KINDS = (
     "Pod", "Pod", "Pod", "Pod", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob",
@@ -114,9 +157,29 @@ KINDS = (
 VALID = yaml.safe_load((pathlib.Path(__file__).parent / "valid_pods.yaml").read_text())
 
 
+class Changes(random.Random):
+    """The dice, with the fields that are not changed and the values by field."""
+
+    left_out = LEFT_OUT
+    words = WORDS
+    names = NAMES
+
+
+class PlacingChanges(Changes):
+    """Dice that change what placing reads, and nothing else."""
+
+    left_out = {
+        "PodSpec": TABLE["PodSpec"].keys() - PLACED,
+        "Container": TABLE["Container"].keys() - {"resources", "ports"},
+        "ResourceRequirements": {"claims"},
+    }
+    words = WORDS | PLACING_WORDS
+    names = NAMES | PLACING_NAMES
+
+
 def mutated(seed, count, changes=(1, 2, 3, 6)):
     """`count` objects, each with one of these numbers of changes."""
-    rng = random.Random(seed)
+    rng = Changes(seed)
     for _ in range(count):
         spec = valid_spec(rng.choice(SPECS), rng.choice(VALID["volumes"]))
         claim = copy.deepcopy(VALID["claim"])
@@ -153,7 +216,7 @@ def object_of_kind(kind, spec, claim):
 
 def change(rng, value, kind):
     """Change one place in a structure, most often deep within it."""
-    known = {name: of for name, of in TABLE[kind].items() if name not in LEFT_OUT.get(kind, DROPPED)}
+    known = {name: of for name, of in TABLE[kind].items() if name not in rng.left_out.get(kind, DROPPED)}
     there = [name for name in known if name in value]
     name = rng.choice(there if there and rng.random() < 0.7 else sorted(known))
     of = known[name]
@@ -186,24 +249,24 @@ def invented(rng, of, name, kind):
     if of.startswith("["):
         return [invented(rng, of[1:-1], name, kind) for _ in range(rng.choice((1, 1, 2, 4)))]
     if of.startswith("{"):
-        return {rng.choice(WORDS.get(name, ("a", "storage"))): invented(rng, of[1:-1], "storage", kind)}
+        return {rng.choice(rng.words.get(name, ("a", "storage"))): invented(rng, of[1:-1], "storage", kind)}
     if of in TABLE:
         return invented_structure(rng, of)
-    if name == "name" and kind in NAMES:
-        return rng.choice(NAMES[kind])
+    if name == "name" and kind in rng.names:
+        return rng.choice(rng.names[kind])
     if of == "bool":
         return rng.random() < 0.6
     if of == "Quantity":
-        return rng.choice(WORDS.get(name, WORDS["storage"]))
+        return rng.choice(rng.words.get(name, rng.words["storage"]))
     whole = of in ("int", "int32")
-    fitting = [one for one in WORDS.get(name, ()) if of == "IntOrString" or isinstance(one, int) == whole]
+    fitting = [one for one in rng.words.get(name, ()) if of == "IntOrString" or isinstance(one, int) == whole]
     pool = fitting or (NUMBERS if whole or of == "number" else TEXTS)
     found = rng.choice(pool if rng.random() < 0.9 or whole or of == "IntOrString" else TEXTS)
     return min(found, 2**31 - 1) if of == "int32" else found
 
 
 def invented_structure(rng, kind):
-    known = {name: of for name, of in TABLE[kind].items() if name not in LEFT_OUT.get(kind, DROPPED)}
+    known = {name: of for name, of in TABLE[kind].items() if name not in rng.left_out.get(kind, DROPPED)}
     chosen = [
         name for name in sorted(known) if rng.random() < max(0.25, 2 / len(known)) * (0.3 if kind == "Volume" else 1)
     ]

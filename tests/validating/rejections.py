@@ -93,6 +93,11 @@ REJECTED = [
     (in_template("limits: {cpu: 1, hugepages-2Mi: 3Mi}"), [f'{T}.limits[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi']),
     (pod("resources: {requests: {cpu: 2}, limits: {cpu: 1}}"), ['spec.resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1']),
     (pod("resources: {limits: {example.com/gpu: 1}}"), ['spec.resources.limits[example.com/gpu]: Unsupported value: "example.com/gpu": supported values: "cpu", "hugepages-", "memory"']),
+    (apps("Deployment", WEB, template("resources: {requests: {memory: 1Gi}}, containers: [{name: c, image: i, resources: {requests: {memory: 1500Mi}}}]")), ['spec.template.spec.resources.requests[memory]: Invalid value: "1Gi": must be greater than or equal to aggregate container requests of 1500Mi']),
+    (pod("resources: {requests: {cpu: 1}}, containers: [{name: c, image: i, resources: {requests: {cpu: 600m}}}, {name: d, image: i, resources: {limits: {cpu: 600m}}}]"), ['spec.resources.requests[cpu]: Invalid value: "1": must be greater than or equal to aggregate container requests of 1200m']),
+    (pod("resources: {limits: {cpu: 0}}, containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]"), ['spec.resources.requests: Invalid value: "100m": must be less than or equal to cpu limit of 0']),  # by default, as much as its containers
+    (pod("resources: {limits: {cpu: 1}}, containers: [{name: c, image: i, resources: {limits: {cpu: 2}, requests: {cpu: 1}}}]"), ['spec.resources.containers[0][cpu].limits: Invalid value: "2": must be less than or equal to pod limits of 1']),
+    (pod("resources: {limits: {cpu: 1, hugepages-2Mi: 3Mi}}"), [f'spec.resources.{part}[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi' for part in ("limits", "requests")]),
     # restart policies
     (pod("restartPolicy: Sometimes"), ['spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"']),
     (pod("initContainers: [{name: d, image: i, restartPolicy: Sometimes}]"), ['spec.initContainers[0].restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"']),

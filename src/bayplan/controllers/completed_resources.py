@@ -2,7 +2,7 @@
 What an API server finds wrong with the requests and limits of a new pod once defaults have been added to them.
 
 A manifest that is valid may become invalid: a default limit below its request. Mirrors the validation that comes after
-mutating admission, `validatePodResourceConsistency` in pkg/apis/core/validation/validation.go included.
+mutating admission.
 """
 
 from __future__ import annotations
@@ -11,13 +11,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from bayplan.controllers import pod_resources
-from bayplan.controllers.pod_resources import Amount
-from bayplan.validating import resources
+from bayplan.validating import pod_level, resources
 from bayplan.validating.fields import Cause, Field
 from bayplan.wire.pods import PodSpec
-
-_PATH = "spec.resources"
 
 
 def faults(spec: PodSpec) -> str:
@@ -34,28 +30,7 @@ def _of_containers(spec: PodSpec) -> Iterator[Cause]:
                 yield from resources.validate_container_resources(field, template=False)
 
 
-def _of_pod(spec: PodSpec) -> Iterator[Cause]:
+def _of_pod(spec: PodSpec) -> list[Cause]:
     if spec.resources is None:
-        return
-    yield from resources.validate_pod_resources(Field(_PATH, msgspec.to_builtins(spec.resources)))
-    requests = pod_resources.amounts_of(spec.resources.requests)
-    limits = pod_resources.amounts_of(spec.resources.limits)
-    for name, total in pod_resources.containers_total(spec, "requests").items():
-        if name in requests and total.exact > requests[name].exact:
-            yield _invalid(
-                f"{_PATH}.requests[{name}]", requests[name], "greater", "aggregate container requests", total
-            )
-    for name, total in pod_resources.containers_total(spec, "limits").items():
-        is_pages = name.startswith(pod_resources.HUGE_PAGES)
-        if is_pages and name in limits and total.exact > limits[name].exact:
-            yield _invalid(f"{_PATH}.limits[{name}]", limits[name], "greater", "aggregate container limits", total)
-    for position, container in enumerate(spec.containers or ()):
-        own = pod_resources.amounts_of(container.resources.limits if container.resources else None)
-        for name, limit in own.items():
-            if name in limits and limit.exact > limits[name].exact:
-                path = f"{_PATH}.containers[{position}][{name}].limits"
-                yield _invalid(path, limit, "less", "pod limits", limits[name])
-
-
-def _invalid(path: str, amount: Amount, relation: str, what: str, bound: Amount) -> Cause:
-    return Field(path, str(amount)).invalid(f"must be {relation} than or equal to {what} of {bound}")
+        return []
+    return pod_level.validate_pod_level(Field("spec", msgspec.to_builtins(spec)), template=True)

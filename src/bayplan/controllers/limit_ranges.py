@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from bayplan.controllers import pod_resources
-from bayplan.controllers.pod_resources import Amount, Amounts
-from bayplan.mapping.pod_requests import POD_LEVEL
+from bayplan.validating import pod_resources
+from bayplan.validating.pod_resources import POD_LEVEL, Amount, Amounts
 from bayplan.wire.admission import LimitRange, LimitRangeItem
 from bayplan.wire.meta import Quantities
 from bayplan.wire.pods import Container, PodSpec, ResourceRequirements

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from bayplan.controllers import pod_resources
+from bayplan.validating import pod_resources
 from bayplan.wire.admission import RuntimeClass
 from bayplan.wire.controllers import PriorityClass
 from bayplan.wire.meta import ObjectMeta

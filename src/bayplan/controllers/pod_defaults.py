@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.controllers import pod_resources
-from bayplan.mapping.pod_requests import POD_LEVEL
 from bayplan.model.labels import NO_EXECUTE
+from bayplan.validating import pod_resources
+from bayplan.validating.pod_resources import POD_LEVEL
 from bayplan.wire.meta import Quantities
 from bayplan.wire.pods import Container, Pod, PodSpec, ResourceRequirements, WireToleration
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from bayplan.caching import memoised
-from bayplan.controllers import pod_resources
-from bayplan.controllers.pod_resources import ONE, ZERO, Amount, Amounts
 from bayplan.mapping import pod_shapes
 from bayplan.model import labels as label_model
+from bayplan.validating import pod_resources
+from bayplan.validating.pod_resources import ONE, ZERO, Amount, Amounts
 from bayplan.wire.admission import ResourceQuota, ScopedSelectorRequirement
 from bayplan.wire.pods import Container, PodAffinityTerm, PodSpec
 from bayplan.wire.storage import PersistentVolumeClaim

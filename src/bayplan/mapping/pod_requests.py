@@ -13,6 +13,7 @@ from fractions import Fraction
 from bayplan.caching import memoised
 from bayplan.model import quantities
 from bayplan.model.workloads import Requests, ResizedRequests
+from bayplan.validating import pod_resources
 from bayplan.wire.meta import Quantities
 from bayplan.wire.pods import Container, ContainerStatus, Pod
 
@@ -20,7 +21,6 @@ ResourceAmounts = dict[str, Fraction]
 # What a container counts in scores where it requests nothing: pkg/scheduler/util/pod_resources.go.
 ASSUMED: ResourceAmounts = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 2**20)}
 MAX_AMOUNT = 2**62  # of one resource; leaves room in 64 bits to compute how much is missing
-POD_LEVEL = ("cpu", "memory")
 RESIZE_PENDING, INFEASIBLE = "PodResizePending", "Infeasible"
 
 AmountsOf = Callable[[Container], ResourceAmounts | None]  # of one container; None for a list that is absent
@@ -163,7 +163,7 @@ def _with_overhead(pod: Pod, total: ResourceAmounts) -> ResourceAmounts:
 
 def _pod_level(amounts: ResourceAmounts) -> ResourceAmounts:
     """Those that a pod can request as a whole."""
-    return {name: amount for name, amount in amounts.items() if name in POD_LEVEL or name.startswith("hugepages-")}
+    return {name: amount for name, amount in amounts.items() if pod_resources.is_of_pods(name)}
 
 
 def _missing_from(fitting: ResourceAmounts) -> ResourceAmounts:

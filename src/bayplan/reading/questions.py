@@ -304,7 +304,7 @@ class AdmissionQuestion(msgspec.Struct):
 def admission_causes(question: AdmissionQuestion) -> list[Cause]:
     """The causes of an API server's Status, then those of the rules in the options; no rules by default."""
     semantics = semantics_of(question.options)
-    found = admission.validate_all(question.object)
+    found = admission.validate_all(question.object, semantics.kubernetes_version)
     if semantics.empty_topology_key_means_any:
         found = admission.without_empty_keys(found)
     for position, rule in enumerate(question.options.rules or ()):

@@ -137,11 +137,17 @@ def _validate_containers(spec: Field, *, template: bool) -> list[Cause]:
     found += _duplicate_host_ports(regular)
     for container in init:  # they run one by one; upstream reports all of them at the path of the first
         found += _duplicate_host_ports([Field(f"{spec['initContainers'].path}[0]", container.value)])
-    found += resources.validate_pod_resources(spec["resources"]) if spec["resources"].present else []
+    found += _validate_pod_level(spec, template=template) if spec["resources"].present else []
     for port in [port for one in regular for port in one["ports"].items()] if host_network else ():
         if port["hostPort"].number() not in (0, port["containerPort"].number()):
             found.append(port["hostPort"].invalid_number(HOST_NETWORK))
     return found
+
+
+def _validate_pod_level(spec: Field, *, template: bool) -> list[Cause]:
+    from bayplan.validating import pod_level  # few pods have resources of their own
+
+    return pod_level.validate_pod_level(spec, template=template)
 
 
 def _validate_container(container: Field, *, template: bool) -> list[Cause]:

@@ -2,7 +2,7 @@
 Requests and limits of containers and pods: names, amounts, and how they relate.
 
 Mirrors `validateResourceRequirements` in pkg/apis/core/validation/validation.go and pkg/apis/core/helper/helpers.go.
-Pod-level amounts are not compared with the sum of the containers'. Device claims are validated in `pod_runtime`.
+`pod_level` compares what a pod requests as a whole with its containers; device claims are validated in `pod_runtime`.
 """
 
 from __future__ import annotations
@@ -59,20 +59,16 @@ def validate_container_resources(resources: Field, *, template: bool) -> list[Ca
     if not template and isinstance(limits.value, Mapping):
         written = requests.value if isinstance(requests.value, Mapping) else {}
         requests = Field(requests.path, {**written, **{k: v for k, v in limits.value.items() if k not in written}})
-    return _validate_requirements(resources.path, limits, requests)
-
-
-def validate_pod_resources(resources: Field) -> list[Cause]:
-    """The causes for rejecting pod-level requests and limits."""
-    return _validate_requirements(resources.path, resources["limits"], resources["requests"], pod_level=True)
+    return validate_requirements(resources.path, limits, requests)
 
 
 def validate_overhead(overhead: Field) -> list[Cause]:
     """The causes for rejecting a pod's overhead, which upstream reports as if it were limits."""
-    return _validate_requirements(overhead.path, Field(overhead["limits"].path, overhead.value), Field(overhead.path))
+    return validate_requirements(overhead.path, Field(overhead["limits"].path, overhead.value), Field(overhead.path))
 
 
-def _validate_requirements(path: str, limits: Field, requests: Field, *, pod_level: bool = False) -> list[Cause]:
+def validate_requirements(path: str, limits: Field, requests: Field, *, pod_level: bool = False) -> list[Cause]:
+    """The causes for rejecting the requests and limits of a container, or of a pod as a whole."""
     found: list[Cause] = []
     for listed in (limits, requests):
         for name in listed.names():

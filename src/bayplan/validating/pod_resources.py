@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from bayplan.mapping.pod_requests import POD_LEVEL
 from bayplan.model import quantities
 from bayplan.validating import go_text
 from bayplan.wire.meta import Quantities, Quantity
@@ -20,6 +19,7 @@ from bayplan.wire.pods import Container, PodSpec
 
 Side = Literal["requests", "limits"]
 HUGE_PAGES = "hugepages-"
+POD_LEVEL = ("cpu", "memory")  # what a pod can request as a whole, apart from huge pages
 
 
 class Amount(NamedTuple):
