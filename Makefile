@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test site fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults group-rounds rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test site chart fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults group-rounds rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -27,17 +27,20 @@ demo: setup  ## place the pods of the first example and explain the one that doe
 	@$(BIN)/bayplan explain pod/web-4 -f examples/01-first-pod || test $$? -eq 1
 
 check: setup  ## check format, lint, strict types and import layers
-	$(BIN)/ruff format --check src tests benchmarks tools/site
-	$(BIN)/ruff check src tests benchmarks tools/site
+	$(BIN)/ruff format --check src tests benchmarks tools/site tools/chart
+	$(BIN)/ruff check src tests benchmarks tools/site tools/chart
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_layers.py
 
 format:  ## format the code and fix what the linter can fix
-	$(BIN)/ruff format src tests benchmarks tools/site
-	$(BIN)/ruff check --fix src tests benchmarks tools/site
+	$(BIN)/ruff format src tests benchmarks tools/site tools/chart
+	$(BIN)/ruff check --fix src tests benchmarks tools/site tools/chart
 
 test: setup  ## run all tests that need no server
 	$(BIN)/pytest -n 2
+
+chart: setup  ## write the templates of the Helm chart that are made from deploy/
+	$(BIN)/python tools/chart/make_chart.py
 
 site: setup  ## build the documentation site into build/site, without the network; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

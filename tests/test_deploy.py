@@ -163,6 +163,6 @@ def test_the_admission_policies_review_every_kind_with_a_pod():
             for group in rule["apiGroups"]
             for name in rule["resources"]
         }
-        for policy in documents("admission-policy.yaml", "ValidatingAdmissionPolicy")
+        for policy in documents("guard/admission-policy.yaml", "ValidatingAdmissionPolicy")
     ]
     assert found == expected

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from live import kube_binaries
+from live import kube_binaries, tools
 from live.admin import Admin, SyncAdmin
 from live.credentials import USERS, Credentials
 from live.fleet_user import FleetUser
@@ -17,8 +17,9 @@ from live.proxy import Proxy
 from live.scripted_server import ScriptedServer
 from live.shipped import Shipped
 
-REAL = frozenset({"real_servers", "kube_server", "new_kube_server", "released_kube_server", "karmada"})
 OF_KARMADA = frozenset({"karmada"})
+TOOLS = {"helm": kube_binaries.helm, "promtool": kube_binaries.promtool}  # fixtures of their names
+REAL = frozenset({"real_servers", "kube_server", "new_kube_server", "released_kube_server", "karmada", *TOOLS})
 NO_SERVER = "no real API server"
 MISSING = pytest.StashKey[str]()
 NUMBERS = itertools.count(1)
@@ -41,6 +42,9 @@ def pytest_collection_finish(session):
         if any(OF_KARMADA & set(getattr(item, "fixturenames", ())) for item in session.items):
             for name in kube_binaries.KARMADA_PACKAGES:
                 kube_binaries.find_karmada(name)
+        for name, build in TOOLS.items():
+            if any(name in getattr(item, "fixturenames", ()) for item in session.items):
+                build()
     except kube_binaries.UnavailableError as reason:
         session.config.stash[MISSING] = f"{NO_SERVER}: {reason}"
 
@@ -64,6 +68,18 @@ def skip_or_fail(reason):
 def real_servers(pytestconfig):
     if MISSING in pytestconfig.stash:
         skip_or_fail(pytestconfig.stash[MISSING])
+
+
+@pytest.fixture(scope="session")
+def helm(real_servers, tmp_path_factory):
+    """A function that runs Helm with its settings in a folder of its own, and returns its CompletedProcess."""
+    return tools.Helm(kube_binaries.helm(), tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="session")
+def promtool(real_servers):
+    """The path of promtool."""
+    return kube_binaries.promtool()
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,11 @@ PACKAGES = {
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
 }
+HELM_MODULE = MODULE / "helm"
+HELM_PACKAGES = {"helm": "helm.sh/helm/v4/cmd/helm"}
+PROMTOOL_MODULE = MODULE / "promtool"
+PROMTOOL_PACKAGES = {"promtool": "github.com/prometheus/prometheus/cmd/promtool"}
+PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 E2E_PACKAGES = {
     "e2e.test": "k8s.io/kubernetes/test/e2e",  # a name that ends in .test is built from the tests of its package
     "kwok": f"{KWOK}/cmd/kwok",
@@ -88,6 +93,22 @@ def _is_other(version):
 def end_to_end():
     """Return the folder of Kubernetes' end-to-end tests and KWOK in the build cache, built once like the servers."""
     return _built(E2E_MODULE, E2E_PACKAGES, _key(E2E_MODULE))
+
+
+def helm():
+    """Return the path of Helm, always one built here."""
+    return _built(HELM_MODULE, HELM_PACKAGES, _key(HELM_MODULE)) / "helm"
+
+
+def promtool():
+    """Return the path of Prometheus' promtool, always one built here."""
+    return _built(PROMTOOL_MODULE, PROMTOOL_PACKAGES, _key(PROMTOOL_MODULE)) / "promtool"
+
+
+def monitoring_crds(*kinds):
+    """Return the files of the custom resource definitions of the Prometheus operator, from its Go module."""
+    folder = _module_folder(PROMETHEUS_OPERATOR, PROMTOOL_MODULE) / "example" / "prometheus-operator-crd"
+    return [folder / f"monitoring.coreos.com_{kind}.yaml" for kind in kinds]
 
 
 def find_karmada(name):
@@ -238,7 +259,8 @@ def _go(*arguments, module=MODULE):
         "HOME": str(pathlib.Path.home()),  # Go keeps its caches there and fails without the variable
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
-        "GOFLAGS": "-trimpath -buildvcs=false",
+        # Of Prometheus' service discoveries, which are most of its dependencies, promtool's tests of rules need none.
+        "GOFLAGS": "-trimpath -buildvcs=false" + (" -tags=remove_all_sd" if module == PROMTOOL_MODULE else ""),
         "CGO_ENABLED": "0",
     }
     return subprocess.run(
@@ -301,6 +323,8 @@ def main(version=None):
             _print(f"{name} is {find(name)}")
         for name in KARMADA_PACKAGES:
             _print(f"{name} is {find_karmada(name)}")
+        _print(f"helm is {helm()}")
+        _print(f"promtool is {promtool()}")
     except UnavailableError as reason:
         _print(str(reason))
         return UNAVAILABLE

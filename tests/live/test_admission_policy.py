@@ -25,7 +25,7 @@ from live.admin import Admin, ApiError, path_to, wait_for
 from reference import strategies
 
 ROOT = pathlib.Path(__file__).parents[2]
-MANIFEST = ROOT / "deploy" / "admission-policy.yaml"
+MANIFEST = ROOT / "deploy" / "guard" / "admission-policy.yaml"
 RECORDED = ROOT / "tests" / "upstream" / "admission.jsonl.gz"
 POLICIES = "admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 BINDINGS = "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"

@@ -4,6 +4,7 @@ import pathlib
 import re
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -39,7 +40,8 @@ async def families():
     run_audit.add_metrics(running, latest)
     counts = Counter(limit=1)
     endpoint, server = SimpleNamespace(shed=counts, refused=counts), SimpleNamespace(closed=counts)
-    run_webhook.add_counters(running, SimpleNamespace(endpoint=endpoint, server=server))
+    tls = SimpleNamespace(expires=datetime.now(UTC))
+    run_webhook.add_counters(running, SimpleNamespace(endpoint=endpoint, server=server, tls=tls))
     fleet = RunningFleetScheduler(Connection(access, ConnectOptions()), ["bayplan"], settings)
     texts = [one.metrics.text().decode() for one in (running, fleet)]
     lines = [re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE) for text in texts]

@@ -138,7 +138,7 @@ async def opened(
 
 
 def add_counters(running: SchedulerProcess[Any], server: WebhookServer) -> None:
-    """Add what the limits of the webhook have done to the metrics of the scheduler."""
+    """Add what the limits of the webhook have done, and until when its certificate is valid, to the metrics."""
     for name, text, counts in (
         (
             "bayplan_admission_reviews_shed",
@@ -157,6 +157,11 @@ def add_counters(running: SchedulerProcess[Any], server: WebhookServer) -> None:
         ),
     ):
         running.metrics.counter(name, text, functools.partial(_samples, counts), ("cause",))
+    running.metrics.gauge(
+        "bayplan_webhook_certificate_expiry_timestamp_seconds",
+        "Time when the certificate that the webhook serves expires; no sample while there is none.",
+        lambda: [((), server.tls.expires.timestamp())] if server.tls.expires else [],
+    )
 
 
 def _samples(counts: Mapping[str, int]) -> Iterable[tuple[tuple[str, ...], float]]:

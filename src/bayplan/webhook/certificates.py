@@ -125,6 +125,7 @@ class ServerTls:
     def __init__(self, client_authorities: str = "") -> None:
         self._client_authorities = client_authorities
         self.context: ssl.SSLContext | None = None  # none before the first certificate is loaded
+        self.expires: datetime | None = None  # when the served certificate does
 
     def load(self, pair: KeyPair) -> None:
         """Serve this certificate on new connections; ssl.SSLError, and no change, if it is unusable."""
@@ -140,7 +141,7 @@ class ServerTls:
             key.write_bytes(pair.key)
             # With a wrong passphrase: without any, OpenSSL would prompt for one on the terminal.
             context.load_cert_chain(certificate, key, password=lambda: "")
-        self.context = context
+        self.context, self.expires = context, pair.read().not_valid_after_utc
 
 
 def read_authorities(path: str) -> str:

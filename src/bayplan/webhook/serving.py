@@ -157,7 +157,7 @@ class WebhookServer:
     ) -> None:
         app = web.Application(client_max_size=MAX_REVIEW_BYTES)
         app.router.add_route("*", "/{path:.*}", endpoint.respond)
-        self.endpoint = endpoint
+        self.endpoint, self.tls = endpoint, tls
         self.server = LimitedServer(app, host, port, limits, lambda: tls.context, close_strangers=True)
         endpoint.recognise = self.server.recognise
 
