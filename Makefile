@@ -27,14 +27,14 @@ demo: setup  ## place the pods of the first example and explain the one that doe
 	@$(BIN)/bayplan explain pod/web-4 -f examples/01-first-pod || test $$? -eq 1
 
 check: setup  ## check format, lint, strict types and import layers
-	$(BIN)/ruff format --check src tests benchmarks tools/site tools/chart
-	$(BIN)/ruff check src tests benchmarks tools/site tools/chart
+	$(BIN)/ruff format --check src tests benchmarks tools/site tools/chart tools/release
+	$(BIN)/ruff check src tests benchmarks tools/site tools/chart tools/release
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_layers.py
 
 format:  ## format the code and fix what the linter can fix
-	$(BIN)/ruff format src tests benchmarks tools/site tools/chart
-	$(BIN)/ruff check --fix src tests benchmarks tools/site tools/chart
+	$(BIN)/ruff format src tests benchmarks tools/site tools/chart tools/release
+	$(BIN)/ruff check --fix src tests benchmarks tools/site tools/chart tools/release
 
 test: setup  ## run all tests that need no server
 	$(BIN)/pytest -n 2
@@ -121,6 +121,8 @@ lock:  ## write the files with pinned versions from pyproject.toml
 	  --no-header --no-annotate pyproject.toml --group dev --group build --group docs -o requirements.txt --upgrade
 	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --no-annotate pyproject.toml -c requirements.txt -o deploy/requirements.txt --upgrade
+	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --no-annotate --group build -c requirements.txt -o deploy/build-requirements.txt --upgrade
 
 clean:  ## delete the virtual environment and build results
 	rm -rf $(VENV) .venv-lock dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

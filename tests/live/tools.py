@@ -24,8 +24,8 @@ class Helm:
         assert not check or done.returncode == 0, done.stderr
         return done
 
-    def rendered(self, chart, **values):
-        """Return the objects of a release; a value's name has _ for a dot."""
+    def rendered(self, chart, release_namespace="bayplan-system", **values):
+        """Return the objects of a release; values are JSON."""
         set_values = [word for name, value in values.items() for word in ("--set-json", f"{name}={value}")]
-        command = ("template", "bayplan", str(chart), "--namespace", "bayplan-system", *set_values)
+        command = ("template", "bayplan", str(chart), "--namespace", release_namespace, *set_values)
         return [one for one in yaml.load_all(self(*command).stdout, yaml.CSafeLoader) if one]
