@@ -39,6 +39,7 @@ def test_every_manifest_is_in_the_chart_or_left_out_with_a_reason():
         "base/namespace.yaml",  # Helm creates the namespace
         "base/deployment.yaml",  # a template of its own
         "fleet/namespace.yaml",
+        "fleet-host/namespace.yaml",
         "fleet-webhook/configurations.yaml",  # for Karmada's API server, by kubectl apply -k
     }
     rest = there - set(make_chart.CONDITIONS) - {path for path in there if path.endswith("kustomization.yaml")}

@@ -26,7 +26,7 @@ COMPONENTS = {
     "auditing": {"audit": '{"enabled": true}'},
     "webhook": {"webhook": '{"enabled": true, "certificates": false}'},
     "webhook-certificates": {"webhook": '{"enabled": true, "certificates": true}'},
-    "fleet-scheduler": {"fleet": '{"enabled": true}'},
+    "fleet-host": {"fleet": '{"enabled": true}'},
     "guard": {"guard": '{"enabled": true}'},
     "monitoring": {"monitoring": '{"serviceMonitor": true, "rules": true, "dashboard": true}'},
 }
@@ -42,13 +42,21 @@ def combinations():
 
 
 def kustomized(folder, *components):
-    """What `kubectl apply -k` sends for the base with these components."""
-    at = {name: os.path.relpath(DEPLOY / name, folder) for name in ("base", *components)}
-    content = {"resources": [at["base"]], "components": [at[name] for name in components]}
+    """What `kubectl apply -k` sends for the base with these components, and for deploy/fleet-host if it is among them."""
+    of_base = [name for name in components if name != "fleet-host"]
+    at = {name: os.path.relpath(DEPLOY / name, folder) for name in ("base", *of_base)}
+    content = {"resources": [at["base"]], "components": [at[name] for name in of_base]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
+    return [
+        one
+        for at in (folder, *([DEPLOY / "fleet-host"] if "fleet-host" in components else ()))
+        for one in yaml.load_all(kubectl_kustomize(at), yaml.CSafeLoader)
+    ]
+
+
+def kubectl_kustomize(folder):
     command = [pathlib.Path(sys.executable).with_name("kubectl"), "kustomize", folder]
-    done = subprocess.run(command, capture_output=True, check=True, text=True)
-    return list(yaml.load_all(done.stdout, yaml.CSafeLoader))
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
 
 def in_namespace(objects, namespace=NAMESPACE):
@@ -66,6 +74,7 @@ def in_namespace(objects, namespace=NAMESPACE):
 
 
 def by_name(objects):
+    """The objects by kind and name."""
     found = {(one["kind"], one["metadata"]["name"]): one for one in in_namespace(objects)}
     assert len(found) == len(in_namespace(objects))
     return found
@@ -109,7 +118,8 @@ def test_helm_finds_nothing_to_criticise(helm, tmp_path):
     ({"enforcement": '{"mode": true}'}, "mode"),
     ({"pod": "{}"}, "pod"),
     ({"guard": '{"exemptUsers": ["a\'b"]}'}, "exemptUsers"),
-    ({"pods": '{"enabled": false}', "webhook": '{"enabled": true}'}, "pods.enabled or fleet.enabled is needed"),
+    ({"pods": '{"enabled": false}', "webhook": '{"enabled": true}'}, "pods.enabled is needed"),
+    ({"fleetRights": '{"enabled": true}'}, "release of its own"),
     ({"pods": '{"enabled": false}', "audit": '{"enabled": true}'}, "pods.enabled is needed"),
 ])  # fmt: skip
 def test_wrong_values_are_refused(helm, values, complaint):
@@ -121,7 +131,7 @@ def test_wrong_values_are_refused(helm, values, complaint):
 
 OTHER_VALUES = {
     "another namespace": {},
-    "bindings only": {"pods": '{"enabled": false}', "fleet": '{"enabled": true, "kubeconfigSecret": "karmada"}'},
+    "bindings only": {"pods": '{"enabled": false}', "fleet": '{"enabled": true, "kubeconfigSecret": "karmada", "extraArgs": ["-v"]}'},
     "rights on Karmada": {"pods": '{"enabled": false}', "fleetRights": '{"enabled": true}', **NO_GUARD},
     "everything else": {
         "image": json.dumps({"repository": "registry.example/bayplan", "digest": f"sha256:{'0' * 64}", "pullPolicy": "Always",
@@ -141,7 +151,8 @@ OTHER_VALUES = {
 
 
 def arguments(objects):
-    (deployment,) = (one for one in objects if (one["kind"], one["metadata"]["name"]) == ("Deployment", "bayplan"))
+    names = ("bayplan", "bayplan-fleet")
+    (deployment,) = (one for one in objects if one["kind"] == "Deployment" and one["metadata"]["name"] in names)
     return deployment["spec"]["template"]["spec"]["containers"][0]["args"][1:]
 
 
@@ -192,11 +203,11 @@ async def test_an_api_server_accepts_every_object_of_every_combination(
 
 async def test_its_pods_meet_the_restricted_standard(helm, admin, monitored):
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": NAMESPACE}}
-    for name in ("bayplan", "bayplan-webhook-certificates"):
+    for name in ("bayplan", "bayplan-fleet", "bayplan-webhook-certificates"):
         await admin.create({**account, "metadata": {"name": name, "namespace": NAMESPACE}})
     objects = [*helm.rendered(CHART, **values_of(COMPONENTS)), *helm.rendered(CHART, **OTHER_VALUES["bindings only"])]
     templates = [one["spec"]["template"] for one in objects if one["kind"] == "Deployment"]
-    assert len(templates) == 3
+    assert len(templates) == 4
     for template in templates:
         (container,) = template["spec"]["containers"]
         assert container["securityContext"]["readOnlyRootFilesystem"] is True

@@ -13,7 +13,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 TEMPLATES = ROOT / "charts" / "bayplan" / "templates"
-SCHEDULER = "or .Values.pods.enabled .Values.fleet.enabled"
+SCHEDULER = ".Values.pods.enabled"
+FLEET = ".Values.fleet.enabled"
 CERTIFICATES = "and .Values.webhook.enabled .Values.webhook.certificates"
 # When a file of deploy/ is part of a release. Those that are missing here are no part of the chart: the namespace,
 # which Helm creates, the Deployment, and the webhook configurations for Karmada's API server.
@@ -36,10 +37,19 @@ CONDITIONS = {
     "guard/admission-policy.yaml": ".Values.guard.enabled",
     "monitoring/service-monitor.yaml": ".Values.monitoring.serviceMonitor",
     "monitoring/rules.yaml": ".Values.monitoring.rules",
+    "fleet-host/deployment.yaml": FLEET,
+    "fleet-host/disruption-budget.yaml": FLEET,
+    "fleet-host/network-policy.yaml": FLEET,
+    "fleet-host/service-account.yaml": FLEET,
+    "fleet-host/service.yaml": FLEET,
     "fleet/rbac.yaml": ".Values.fleetRights.enabled",
     "fleet/service-account.yaml": ".Values.fleetRights.enabled",
 }
 LISTS = ("nodeTopologyKeys", "exemptUsers", "exemptGroups", "exemptNamespaces")
+LAST_ARGUMENT = "            - --log-format=json\n"
+EXTRA_ARGUMENTS = (
+    "            {{- range .Values.fleet.extraArgs }}\n            - {{ . | quote }}\n            {{- end }}\n"
+)
 PULL_SECRETS = "{{- with .Values.image.pullSecrets }}\nimagePullSecrets: {{- toYaml . | nindent 2 }}\n{{- end }}\n"
 NODES = '      {{- with include "bayplan.nodes" . }}\n      {{- . | nindent 6 }}\n      {{- end }}\n'
 
@@ -55,6 +65,8 @@ def template(name, condition, text):
 
 def _document(text):
     text = text.replace("image: bayplan:0.1.0\n", 'image: {{ include "bayplan.image" . | quote }}\n')
+    text = text.replace("secretName: bayplan-fleet-kubeconfig", "secretName: {{ .Values.fleet.kubeconfigSecret }}")
+    text = text.replace(LAST_ARGUMENT, LAST_ARGUMENT + EXTRA_ARGUMENTS)
     text = text.replace("runbook_url: ", "runbook_url: {{ .Values.monitoring.documentation }}")
     text = text.replace(") > 20\n", ") > {{ .Values.monitoring.pendingAbove }}\n")
     text = text.replace("      priorityClassName: system-cluster-critical\n", _priority() + NODES)

@@ -22,17 +22,18 @@ tolerations: {{- toYaml . | nindent 2 }}
 
 {{/* Combinations of values that cannot work. */}}
 {{- define "bayplan.check" -}}
-{{- $scheduler := or .Values.pods.enabled .Values.fleet.enabled -}}
-{{- if and (not $scheduler) .Values.webhook.enabled -}}
-{{- fail "webhook.enabled: the replicas of the scheduler serve the webhook, so pods.enabled or fleet.enabled is needed too" -}}
+{{- if not .Values.pods.enabled -}}
+{{- if .Values.webhook.enabled -}}
+{{- fail "webhook.enabled: the replicas that schedule pods serve the webhook, so pods.enabled is needed too" -}}
 {{- end -}}
-{{- if and .Values.webhook.enabled (not .Values.pods.enabled) -}}
-{{- fail "webhook.enabled: reviews need the state of this cluster, so pods.enabled is needed too" -}}
+{{- if .Values.audit.enabled -}}
+{{- fail "audit.enabled: the replicas that schedule pods audit the cluster, so pods.enabled is needed too" -}}
 {{- end -}}
-{{- if and .Values.audit.enabled (not .Values.pods.enabled) -}}
-{{- fail "audit.enabled: an audit is of this cluster, so pods.enabled is needed too" -}}
+{{- if ne .Values.enforcement.mode "off" -}}
+{{- fail "enforcement.mode: the replicas that schedule pods enforce, so pods.enabled is needed too; for a fleet use fleet.extraArgs" -}}
 {{- end -}}
-{{- if and (ne .Values.enforcement.mode "off") (not $scheduler) -}}
-{{- fail "enforcement.mode: the scheduler enforces, so pods.enabled or fleet.enabled is needed too" -}}
+{{- end -}}
+{{- if and .Values.fleetRights.enabled (or .Values.pods.enabled .Values.fleet.enabled) -}}
+{{- fail "fleetRights.enabled: it is for a release of its own on Karmada's API server, with pods.enabled and fleet.enabled false" -}}
 {{- end -}}
 {{- end }}
