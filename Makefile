@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test site chart fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults group-rounds rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test site chart fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults fleet-faults soak-fleet group-rounds rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -81,6 +81,12 @@ e2e: setup  ## run Kubernetes' end-to-end tests of scheduling with kube-schedule
 faults: setup  ## run twenty rounds of every injected fault; results in benchmarks/faults.jsonl
 	@rm -f benchmarks/faults.jsonl
 	BAYPLAN_FAULT_ROUNDS=20 BAYPLAN_FAULT_RECORD=benchmarks/faults.jsonl $(BIN)/pytest -n 2 -m live tests/live/test_faults*.py
+
+fleet-faults: setup  ## run ten rounds of every fault of a fleet; results in benchmarks/fleet-faults.jsonl
+	@rm -f benchmarks/fleet-faults.jsonl
+	BAYPLAN_FLEET_FAULT_ROUNDS=10 BAYPLAN_FLEET_FAULT_RECORD=$(CURDIR)/benchmarks/fleet-faults.jsonl $(BIN)/pytest -m live \
+	  tests/live/test_karmada_faults.py tests/live/test_karmada_operations.py tests/live/test_karmada_estimators.py \
+	  -k "faults or dead_member or aggregated_server or hangs"
 
 group-rounds: setup  ## twenty rounds of two gangs that fit one at a time, and of a kill -9 between two binds; results in benchmarks/group-rounds.json
 	PYTHONPATH=tests $(BIN)/python -m live.group_rounds 20

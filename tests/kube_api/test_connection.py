@@ -159,6 +159,20 @@ async def test_rate_limit(server, kubeconfig_for):
     assert len(time.slept) == 2
 
 
+@pytest.mark.parametrize("path", ["/apis/events.k8s.io/v1/namespaces/shop/events", "/api/v1/namespaces/shop/events"])
+async def test_events_have_a_rate_limit_of_their_own(server, kubeconfig_for, path):
+    server.then(*(answer({}) for _ in range(9)))
+    time = SkippedTime()
+    options = ConnectOptions(qps=10, burst=3)
+    async with connected(kubeconfig_for(server), options, clock=time.clock, sleep=time.sleep) as connection:
+        for _ in range(4):
+            await connection.request("POST", path, body=b"{}")
+        assert time.slept == pytest.approx([0.1])
+        for _ in range(3):
+            await connection.get("/api")
+    assert len(time.slept) == 1
+
+
 @BOTH
 async def test_the_observer_is_called_for_every_response(server, kubeconfig_for, method):
     server.then(answer({}), error_response(404, "NotFound"))

@@ -15,6 +15,7 @@ from bayplan.live.assembly import EstimatorSettings
 from bayplan.live.estimators import _credentials, _options
 from live import bayplan_running, estimator
 from live.admin import Admin
+from live.fleet_rounds import recorded, rounds
 from live.fleet_user import DYNAMIC, deployment
 
 MEMBERS = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}, "replicaScheduling": DYNAMIC}
@@ -99,8 +100,14 @@ def _with_affinity(terms):
     return {"resourceRequest": {"cpu": "1"}, "nodeClaim": claim}
 
 
-async def test_an_estimator_that_hangs_costs_a_time_limit_and_the_others_count(karmada, fleet, estimators):
+@rounds
+async def test_an_estimator_that_hangs_costs_a_time_limit_and_the_others_count(karmada, fleet, estimators, round_):
     processes, reached = estimators
+    with recorded("estimator hanging"):
+        await _with_a_hanging_estimator(karmada, fleet, processes, reached)
+
+
+async def _with_a_hanging_estimator(karmada, fleet, processes, reached):
     async with bayplan_running.fleet_in_process(karmada.server, estimator=reached) as running:
         os.kill(processes["member2"].pid, signal.SIGSTOP)
         await deploy_on("nvme", fleet, "web", 20)  # no node of member1 has it; the report of member2 has room for 16

@@ -1,6 +1,7 @@
 """Faults while bindings are scheduled: none is lost, no newer write is overwritten and no hard rule is broken."""
 
 import asyncio
+import contextlib
 import itertools
 
 import aiohttp
@@ -8,6 +9,7 @@ import pytest
 
 from live import bayplan_running, fleets
 from live.admin import Admin, ApiError, wait_for
+from live.fleet_rounds import recorded, rounds
 from live.fleet_user import is_observed, scheduled, shares_of
 from live.karmada_control_plane import BINDINGS
 
@@ -100,72 +102,123 @@ def assert_pairs_apart(found):
         assert not where[f"w{number}-a-deployment"] & where[f"w{number}-b-deployment"], number
 
 
-async def test_a_scheduler_is_killed_and_started_again(karmada_server, busy):
+@contextlib.asynccontextmanager
+async def trial(admin, fault, *, pause=0.03):
+    """Create pairs of bindings during the block, which injects the fault; then wait until all are placed, and check."""
+    with recorded(fault, 2 * N_PAIRS):
+        creating = asyncio.create_task(create_pairs(admin, pause=pause))
+        try:
+            yield
+            await creating
+        finally:
+            creating.cancel()
+        assert_pairs_apart(await until_all_placed(admin))
+
+
+async def some_are_placed(admin, n=6):
+    async def placed():
+        with contextlib.suppress(ApiError, OSError, aiohttp.ClientError):
+            return sum(map(_is_settled, await admin.items(BINDINGS))) >= n
+        return False
+
+    await wait_for(placed, PATIENCE)
+
+
+@rounds
+async def test_a_scheduler_is_killed_and_started_again(karmada_server, busy, round_):
     scheduler = bayplan_running.process(karmada_server, *SINGLE)
-    creating = asyncio.create_task(create_pairs(busy))
-    for _ in range(3):
-        await asyncio.sleep(0.6)
-        scheduler.kill()
-        await asyncio.to_thread(scheduler.start)
-    await creating
-    assert_pairs_apart(await until_all_placed(busy))
+    async with trial(busy, "kill -9 and restart"):
+        for n in (2, 10, 20):
+            await some_are_placed(busy, n)
+            scheduler.kill()
+            await asyncio.to_thread(scheduler.start)
 
 
-@pytest.mark.parametrize("fault", ["restart_apiserver", "restart_etcd"])
-async def test_the_server_restarts(karmada_server, busy, fault):
+@rounds
+@pytest.mark.parametrize("fault", ["restart_apiserver", "restart_etcd", "forget_history"])
+async def test_the_server_restarts(karmada_server, busy, fault, round_):
+    """The last one compacts the history too, so that no watch can be resumed."""
     bayplan_running.process(karmada_server, *SINGLE)
-    creating = asyncio.create_task(create_pairs(busy))
-    await asyncio.sleep(0.8)
-    await asyncio.to_thread(getattr(karmada_server, fault))
-    await creating
-    assert_pairs_apart(await until_all_placed(busy))
+    async with trial(busy, fault.replace("_", " ")):
+        await some_are_placed(busy)
+        await asyncio.to_thread(getattr(karmada_server, fault))
 
 
-async def test_the_leader_changes(karmada_server, busy):
+@rounds
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_storm_of_rejections(karmada_server, proxy, busy, status, round_):
+    async with trial(busy, f"storm of {status}"), bayplan_running.fleet_in_process(karmada_server, url=proxy.url):
+        await some_are_placed(busy)
+        proxy.storm(status, retry_after=1 if status == 429 else None, times=100)
+        await wait_for(lambda: proxy.answers[status] >= 5, PATIENCE)
+        proxy.calm()
+        await some_are_placed(busy, 2 * N_PAIRS)
+
+
+@rounds
+async def test_answers_to_patches_are_lost(karmada_server, proxy, busy, round_):
+    async with trial(busy, "answers lost"), bayplan_running.fleet_in_process(karmada_server, url=proxy.url):
+        await some_are_placed(busy)
+        proxy.lose_answers(times=20, matching=lambda method, path: method == "PATCH" and "/resourcebindings/" in path)
+        await some_are_placed(busy, 2 * N_PAIRS)
+
+
+@rounds
+async def test_the_leader_is_suspended(karmada_server, busy, round_):
     leader = bayplan_running.process(karmada_server, "--fleet", *ELECTION)
     bayplan_running.process(karmada_server, "--fleet", *ELECTION)
-    creating = asyncio.create_task(create_pairs(busy, pause=0.1))
-    await asyncio.sleep(1)
-    leader.suspend()
-    await creating
-    found = await until_all_placed(busy)
-    leader.resume()
-    await wait_for(lambda: not leader.running)  # it notices that it does not lead, and has written nothing since
-    again = await busy.items(BINDINGS)
-    assert_pairs_apart(again)
-    assert {one["metadata"]["uid"]: shares_of(one) for one in found} == {
-        one["metadata"]["uid"]: shares_of(one) for one in again
-    }
+    async with trial(busy, "leader suspended", pause=0.1):
+        await some_are_placed(busy)
+        leader.suspend()
+        await some_are_placed(busy, 2 * N_PAIRS)
+        before = await busy.items(BINDINGS)
+        leader.resume()
+        await wait_for(lambda: not leader.running)  # it notices that it does not lead, and has written nothing since
+        after = await busy.items(BINDINGS)
+        assert {one["metadata"]["uid"]: shares_of(one) for one in before} == {
+            one["metadata"]["uid"]: shares_of(one) for one in after
+        }
 
 
-async def test_others_write_to_the_same_bindings(karmada_server, busy):
+@rounds
+async def test_the_leader_is_killed(karmada_server, busy, round_):
+    leader = bayplan_running.process(karmada_server, "--fleet", *ELECTION)
+    bayplan_running.process(karmada_server, "--fleet", *ELECTION)
+    async with trial(busy, "leader killed", pause=0.1):
+        await some_are_placed(busy)
+        leader.kill()
+
+
+@rounds
+async def test_others_write_to_the_same_bindings(karmada_server, busy, round_):
     """A descheduler and a taint manager change what the scheduler has just written, or is about to write."""
-    bayplan_running.process(karmada_server, *SINGLE)
-    creating = asyncio.create_task(create_pairs(busy))
-    evicted, scaled = {}, {}
-    for round_number in itertools.count():
-        for one in await busy.items(BINDINGS):
-            name, clusters = one["metadata"]["name"], list(one["spec"].get("clusters") or ())
-            if clusters and name not in evicted:
-                change = await _evict_from(busy, one, clusters[0]["name"])
-                if change:
-                    evicted[name] = change
-            elif name not in scaled:
-                scaled[name] = 2 + len(scaled) % 5
-                patch = {"spec": {"replicas": scaled[name]}}
-                await busy.patch(BINDINGS, name, patch, "default")
-        if creating.done() and len(evicted) == len(scaled) == 2 * N_PAIRS:
-            break
-        assert round_number < 500
-    await creating
-    found = await until_all_placed(busy)
-    assert_pairs_apart(found)
-    for one in found:
-        name = one["metadata"]["name"]
-        assert one["spec"]["replicas"] == scaled[name]
-        assert one["spec"]["gracefulEvictionTasks"][0]["fromCluster"] == evicted[name]
-        assert evicted[name] not in shares_of(one), f"{name} was put back where it was evicted from"
-        assert one["status"]["conditions"][0] == {**FOREIGN, "message": evicted[name]}
+    with recorded("conflicting writers", 2 * N_PAIRS):
+        bayplan_running.process(karmada_server, *SINGLE)
+        creating = asyncio.create_task(create_pairs(busy))
+        evicted, scaled = {}, {}
+        for round_number in itertools.count():
+            for one in await busy.items(BINDINGS):
+                name, clusters = one["metadata"]["name"], list(one["spec"].get("clusters") or ())
+                if clusters and name not in evicted:
+                    change = await _evict_from(busy, one, clusters[0]["name"])
+                    if change:
+                        evicted[name] = change
+                elif name not in scaled:
+                    scaled[name] = 2 + len(scaled) % 5
+                    patch = {"spec": {"replicas": scaled[name]}}
+                    await busy.patch(BINDINGS, name, patch, "default")
+            if creating.done() and len(evicted) == len(scaled) == 2 * N_PAIRS:
+                break
+            assert round_number < 500
+        await creating
+        found = await until_all_placed(busy)
+        assert_pairs_apart(found)
+        for one in found:
+            name = one["metadata"]["name"]
+            assert one["spec"]["replicas"] == scaled[name]
+            assert one["spec"]["gracefulEvictionTasks"][0]["fromCluster"] == evicted[name]
+            assert evicted[name] not in shares_of(one), f"{name} was put back where it was evicted from"
+            assert one["status"]["conditions"][0] == {**FOREIGN, "message": evicted[name]}
 
 
 FOREIGN = {

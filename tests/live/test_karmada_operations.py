@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from bayplan.cli import main
 from live import bayplan_running
 from live.admin import ApiError, wait_for
+from live.fleet_rounds import recorded, rounds
 from live.fleet_user import DUPLICATED, DYNAMIC, PATIENCE, POLICIES, is_observed, scheduled, shares_of
 from live.karmada_control_plane import BINDINGS, CLUSTERS
 from live.kubectl import kubectl
@@ -56,7 +57,8 @@ async def test_recorded_decisions_are_repeated(karmada, fleet, tmp_path):
     assert " 0 of them differ" in done.stderr
 
 
-async def test_a_dead_member_is_evacuated_within_the_first_group_that_can(karmada, fleet):
+@rounds
+async def test_a_dead_member_is_evacuated_within_the_first_group_that_can(karmada, fleet, round_):
     await fleet.create(
         {
             "apiVersion": "policy.karmada.io/v1alpha1",
@@ -71,34 +73,37 @@ async def test_a_dead_member_is_evacuated_within_the_first_group_that_can(karmad
         }
     )
     groups = [{"affinityName": name, "clusterNames": [name]} for name in ("member1", "member2")]
-    async with bayplan_running.fleet_in_process(karmada.server):
-        await fleet.deploy("web", 2)
-        placement = {"clusterAffinities": groups, "replicaScheduling": DUPLICATED}
-        failover = {"cluster": {"purgeMode": "Gracefully"}}
-        await fleet.propagate("web", placement=placement, failover=failover)
-        await fleet.until_placed("web", {"member1": 2})
-        await wait_for(lambda: _runs_on(fleet, "web", "member1"), PATIENCE)
-        karmada.members["member1"].kill_apiserver()
-        found = await fleet.until_placed("web", {"member2": 2})
-        await wait_for(lambda: _runs_on(fleet, "web", "member2"), PATIENCE)
-        await wait_for(lambda: _eviction_has_ended(fleet, "web"), PATIENCE)
-        karmada.members["member1"].start_apiserver()
-        await wait_for(lambda: _is_untainted(fleet, "member1"), PATIENCE)
-        await fleet.scale("web", 3)
-        await fleet.until_placed("web", {"member2": 3})  # the member has recovered, and nothing moves back
+    with recorded("a member down"):
+        async with bayplan_running.fleet_in_process(karmada.server):
+            await fleet.deploy("web", 2)
+            placement = {"clusterAffinities": groups, "replicaScheduling": DUPLICATED}
+            failover = {"cluster": {"purgeMode": "Gracefully"}}
+            await fleet.propagate("web", placement=placement, failover=failover)
+            await fleet.until_placed("web", {"member1": 2})
+            await wait_for(lambda: _runs_on(fleet, "web", "member1"), PATIENCE)
+            karmada.members["member1"].kill_apiserver()
+            found = await fleet.until_placed("web", {"member2": 2})
+            await wait_for(lambda: _runs_on(fleet, "web", "member2"), PATIENCE)
+            await wait_for(lambda: _eviction_has_ended(fleet, "web"), PATIENCE)
+            karmada.members["member1"].start_apiserver()
+            await wait_for(lambda: _is_untainted(fleet, "member1"), PATIENCE)
+            await fleet.scale("web", 3)
+            await fleet.until_placed("web", {"member2": 3})  # the member has recovered, and nothing moves back
 
     assert found["status"]["schedulerObservingAffinityName"] == "member2"
 
 
-async def test_bindings_are_scheduled_while_the_aggregated_server_is_down(karmada, fleet):
-    async with bayplan_running.fleet_in_process(karmada.server) as running:
-        karmada.aggregated.kill()
-        await fleet.deploy("web", 4)
-        await fleet.propagate("web", placement={**MEMBERS, "replicaScheduling": DYNAMIC})
-        await fleet.until_placed("web", {"member1": 2, "member2": 2})
-        await asyncio.to_thread(karmada.aggregated.start)
-        await wait_for(lambda: _changes_label(fleet, "member1"), PATIENCE)
-        await wait_for(lambda: _label_of(running, "member1") == fleet.namespace, PATIENCE)
+@rounds
+async def test_bindings_are_scheduled_while_the_aggregated_server_is_down(karmada, fleet, round_):
+    with recorded("aggregated API down"):
+        async with bayplan_running.fleet_in_process(karmada.server) as running:
+            karmada.aggregated.kill()
+            await fleet.deploy("web", 4)
+            await fleet.propagate("web", placement={**MEMBERS, "replicaScheduling": DYNAMIC})
+            await fleet.until_placed("web", {"member1": 2, "member2": 2})
+            await asyncio.to_thread(karmada.aggregated.start)
+            await wait_for(lambda: _changes_label(fleet, "member1"), PATIENCE)
+            await wait_for(lambda: _label_of(running, "member1") == fleet.namespace, PATIENCE)
 
 
 async def _is_observed(fleet, name):

@@ -29,7 +29,7 @@ def questions():
     return found[:N_QUESTIONS]
 
 
-def start_karmada_scheduler(server):
+def start_karmada_scheduler(server, qps=1000, burst=1000):
     """A real karmada-scheduler on a server with nothing but Karmada's kinds."""
     port = free_port()
     scheduler = Process(
@@ -38,8 +38,8 @@ def start_karmada_scheduler(server):
             f"--kubeconfig={server.kubeconfig()}",
             "--leader-elect=false",
             "--feature-gates=WorkloadAffinity=true",
-            "--kube-api-qps=1000",
-            "--kube-api-burst=1000",
+            f"--kube-api-qps={qps}",
+            f"--kube-api-burst={burst}",
             "--metrics-bind-address=0",
             f"--health-probe-bind-address=127.0.0.1:{port}",
         ],

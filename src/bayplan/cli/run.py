@@ -107,7 +107,8 @@ DEFAULT_ADDRESS = "127.0.0.1:10351"
             default=0.0,
             metavar="N",
             heading=_SCHEDULER,
-            help="Maximum number of requests per second to the API server; 0 for no limit.",
+            help="Maximum number of requests per second to the API server; 0 for no limit. Events are limited "
+            "apart from other requests, to the same number.",
         ),
         commands.Option(
             "--kube-api-burst",

@@ -107,7 +107,10 @@ class Connection:
         self._is_tls = access.server.startswith("https:")
         self._timeout = options.request_timeout or None
         self._contexts = TlsContexts(access.trust, clock)
-        self._limiter = TokenBucket(options.qps, options.burst or 1, clock, sleep) if options.qps else None
+        # As client-go's schedulers, which have a client of their own for events: they never wait for each other.
+        self._limiter, self._event_limiter = (
+            TokenBucket(options.qps, options.burst or 1, clock, sleep) if options.qps else None for _ in range(2)
+        )
         self._session: aiohttp.ClientSession | None = None
         self.pool = (
             None
@@ -198,8 +201,9 @@ class Connection:
         """
         total = timeout if timeout is not None else self._timeout
         call = _Call(method, path, query or {}, accept, total, body, content_type, may_send=may_send)
-        if self._limiter and limited:
-            await self._limiter.take()
+        limiter = self._event_limiter if _is_event(path) else self._limiter
+        if limiter and limited:
+            await limiter.take()
         attempts, waited = _MAX_ATTEMPTS if (method != "POST" if retry is None else retry) else 1, 0.0
         while True:
             attempts -= 1
@@ -385,3 +389,7 @@ class _Version(msgspec.Struct, rename="camel"):
 
 
 _VERSION = msgspec.json.Decoder(_Version)
+
+
+def _is_event(path: str) -> bool:
+    return path.startswith("/apis/events.k8s.io/") or path.endswith("/events")
