@@ -97,6 +97,9 @@ rollouts-live: setup  ## thirty random updates under a real kube-controller-mana
 soak: setup  ## create and delete pods on a real API server for ten minutes
 	$(BIN)/python benchmarks/soak.py
 
+soak-fleet: setup  ## create, scale and delete bindings for ten minutes while a cluster flaps
+	$(BIN)/python benchmarks/soak_fleet.py
+
 soak-tenants: setup  ## the same for thirty minutes, with pods that use names nobody has used before
 	$(BIN)/python benchmarks/soak.py --minutes 30 --rate 20 --tenants
 

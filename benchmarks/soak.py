@@ -115,6 +115,19 @@ async def measure(pid, until, seen):
         await asyncio.sleep(3)
 
 
+def flatness(seen):
+    """Whether memory stayed flat after the first quarter, and how much it was."""
+    settled = seen[len(seen) // 4 :]
+    third = len(settled) // 3
+    first, last = (sum(part) / len(part) for part in (settled[:third], settled[-third:]))
+    return {
+        "memory first third MB": round(first, 1),
+        "memory last third MB": round(last, 1),
+        "flat": last <= 1.1 * first,
+        "memory by time MB": [round(value, 1) for value in seen[:: max(1, len(seen) // 20)]],
+    }
+
+
 async def soak(minutes, rate, *, tenants):
     with KubeServer(Options(high_throughput=True)) as server:
         async with Admin.of(server) as admin:
@@ -124,9 +137,6 @@ async def soak(minutes, rate, *, tenants):
             found, seen = Soak(admin, rate, tenants=tenants), []
             until = time.monotonic() + 60 * minutes
             await asyncio.gather(found.make(60 * minutes), measure(running.child.pid, until, seen))
-            settled = seen[len(seen) // 4 :]
-            third = len(settled) // 3
-            first, last = (sum(part) / len(part) for part in (settled[:third], settled[-third:]))
             alive = running.running
             running.stop()
             return {
@@ -138,12 +148,9 @@ async def soak(minutes, rate, *, tenants):
                 "stuck": len(found.stuck),
                 "latest creation s": round(found.latest, 2),
                 "pods at a time": found.most_alive,
-                "memory first third MB": round(first, 1),
-                "memory last third MB": round(last, 1),
-                "flat": last <= 1.1 * first,
                 "pace kept": found.latest < LIVES / 4,
                 "alive": alive,
-                "memory by time MB": [round(value, 1) for value in seen[:: max(1, len(seen) // 20)]],
+                **flatness(seen),
             }
 
 

@@ -325,6 +325,7 @@ def main(version=None):
             _print(f"{name} is {find_karmada(name)}")
         _print(f"helm is {helm()}")
         _print(f"promtool is {promtool()}")
+        _print(f"{ESTIMATOR} is {find_estimator()}")
     except UnavailableError as reason:
         _print(str(reason))
         return UNAVAILABLE
