@@ -91,6 +91,42 @@ def test_of_a_change_the_rules_are_said_and_of_the_state_they_are_not(run, scene
     assert "Deployment shop/web:" not in result.stderr
 
 
+PREEMPTING = """\
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 10
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: old, namespace: shop, uid: u1, resourceVersion: "1"}
+spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  {name: old-1, namespace: shop, uid: u2, labels: {app: web},
+   ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: old, uid: u1, controller: true}]}
+spec:
+  nodeName: a
+  containers: [{name: c, image: i, resources: {requests: {cpu: "3"}}}]
+  affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [
+    {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}
+status: {phase: Running}
+"""
+
+
+def test_a_term_about_pods_that_were_preempted_has_an_effect(run, scene, tmp_path):
+    """Victims that fit nowhere have no node in the end, and are pods of the input nevertheless."""
+    scene(further=f"---\n{PREEMPTING}")
+    spec = "{priorityClassName: high, containers: [{name: c, image: i, resources: {requests: {cpu: '4'}}}]}"
+    one = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: " + spec
+    (tmp_path / "web.yaml").write_text(f"{one % 'one'}\n---\n{one % 'two'}\n")
+    result = run("place", "--state", "nodes.yaml", "-f", "web.yaml")
+    assert "preempted from a" in result.stdout
+    assert "warning" not in result.stderr
+
+
 def test_a_constraint_without_nodes_is_said(run, scene):
     scene(constraints=f"{{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, {WEB}}}")
     result = run("place", "-f", ".")

@@ -137,3 +137,29 @@ def test_members_of_a_group_that_take_the_same_volume_are_not_judged(place):
         ("", "whether there are enough volumes for its group is not known: none is left for its claim y"),
         ("a", ""),
     ]
+
+
+DRIVER_OBJECT = written("CSIDriver", DRIVER, "{}", "storage.k8s.io/v1", namespace="")
+
+
+@pytest.mark.parametrize("mode, known, attaches, doubt", [
+    ("ReadWriteOnce", True, True, "its volume of claim shop/d is attached to a for shop/first, and only one node may use it"),
+    ("ReadWriteOnce", True, False, ""),
+    ("ReadWriteOnce", False, True,
+     f"its volume of claim shop/d may have to be detached first (CSIDriver {DRIVER} is not in the input): shop/first uses it on a"),
+    ("ReadWriteMany", True, True, ""),
+])  # fmt: skip
+def test_a_pod_that_cannot_have_its_volume_yet_is_not_judged(mode, known, attaches, doubt, place):
+    """The scheduler places it, and there it waits; only the first pod has the volume."""
+    shared = claim() | {"spec": claim()["spec"] | {"accessModes": [mode]}}
+    driver = DRIVER_OBJECT | {"spec": {"attachRequired": attaches}}
+    state = [*nodes(a="1", b="1", c="1"), storage_class(), *(csi_node(name, [ZONE]) for name in "abc")]
+    found = place(
+        [*state, driver] if known else state,
+        shared,
+        pod("first", **using("d"), nodeSelector={"host": "a"}),
+        pod("second", **using("d"), nodeSelector={"host": "b"}),
+        pod("third", **using("d"), nodeSelector={"host": "a"}),
+    )
+    doubts = {one.workload.name: one.not_judged for one in found.placements}
+    assert doubts == {"first": "", "second": doubt, "third": ""}

@@ -25,9 +25,10 @@ def findings(
 
     `made_for` leads from pods that do not exist yet to the objects that they are created for, which are named then.
     """
-    known, semantics = known_objects(cluster), cluster.index.semantics
+    concerned = list(workloads)
+    known, semantics = known_objects(cluster, concerned), cluster.index.semantics
     templates = {
-        (one.needs.affinity, one.needs.spread, one.namespace, one.controller or one.key): one for one in workloads
+        (one.needs.affinity, one.needs.spread, one.namespace, one.controller or one.key): one for one in concerned
     }
     found: dict[Fault, None] = {}
     for one in templates.values():
@@ -43,11 +44,15 @@ def findings(
     return list(found)
 
 
-def known_objects(cluster: ClusterToPlace) -> KnownObjects:
-    """What the cluster has; the pods that wait for a node count as those that have one."""
+def known_objects(cluster: ClusterToPlace, concerned: Iterable[Workload] = ()) -> KnownObjects:
+    """
+    What the cluster has; the pods that wait for a node count as those that have one.
+
+    So do the `concerned` ones: victims of preemption have lost theirs, and new pods of a rollout may have got none.
+    """
     index = cluster.index
     keys = Counter(key for slot in index.slots.by_name.values() for key in index.slots.at(slot).labels)
-    waiting = {(one.namespace, tuple(sorted(one.labels.items()))): one for one in cluster.pending}
+    waiting = {(one.namespace, tuple(sorted(one.labels.items()))): one for one in (*cluster.pending, *concerned)}
     known: dict[PeerTerm, bool] = {}
 
     def selects(term: PeerTerm) -> bool:

@@ -8,7 +8,7 @@ nothing of files or terminals.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -181,6 +181,8 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
         results = stepper.run(progress=on_step) if options.in_steps else stepper.end_state()
         doubts.update(stepper.not_judged)
     doubts.update(scheduler.doubts)
+    if using := [one for one in scheduler.placements.values() if one.target and one.workload.needs.claims.names]:
+        doubts.update(_not_attached(using, cluster))
     found = [_judged(one, doubts.get(one.workload.key, "")) for one in scheduler.placements.values()]
     if cluster.displaced:
         moved = cluster.displaced
@@ -225,6 +227,24 @@ def _schedule_held(
         for key in ready:
             scheduler.add(held.pop(key))
         scheduler.schedule()
+
+
+def _not_attached(using: Sequence[PodPlacement], cluster: ClusterToPlace) -> dict[WorkloadKey, str]:
+    """Placed pods that wait until pods elsewhere give up their volumes; rollouts know that of their pods."""
+    from bayplan.placing.volume_attaching import VolumeAttaching  # few pods have claims
+
+    attaching = VolumeAttaching(cluster.csi_drivers, known=cluster.csi_drivers_known)
+    rolled_out = {f"{one.key.namespace}/{name}" for one in cluster.rollouts for name in one.pods}
+    waiting = {key for key, placed in cluster.index.records.items() if placed.workload.terminating}
+    waiting |= {one.workload.key for one in using} - rolled_out
+    found = {}
+    for key in [one.workload.key for one in using if one.workload.key not in rolled_out]:
+        obstacle, _ = attaching.obstacle(key, cluster.index, waiting)
+        if obstacle:
+            found[key] = obstacle
+        else:  # it is the first to get its volumes
+            waiting.discard(key)
+    return found
 
 
 def _judged(placement: PodPlacement, doubt: str) -> PodPlacement:
