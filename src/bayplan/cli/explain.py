@@ -99,8 +99,6 @@ def explain(
         with loading.in_progress(state, console) as found:
             if not isinstance(found, Fleet):
                 return found.explain(asked, alone=alone, preempt=not no_preemption)
-            if apply_fix is not None:
-                raise click.UsageError("--apply-fix is for pods: the input is a fleet")
             return found.explain(asked, alone=alone)
 
     shown = "all" if output == "text" and all_targets else output

@@ -59,11 +59,19 @@ class ObjectPatch(msgspec.Struct, frozen=True):
         return written
 
 
+FindTemplate = Callable[[WorkloadKey], Manifest | None]
+
+
 class ManifestSource(msgspec.Struct, frozen=True):
-    """Finds the manifests of pods, of the controllers that create them, and of nodes; None for what is not known."""
+    """
+    Finds the manifests of pods, of the controllers that create them, and of nodes; None for what is not known.
+
+    In a fleet, `pod` finds the policy of a binding, and `template` its resource template.
+    """
 
     pod: FindPod
     node: FindNode
+    template: FindTemplate = lambda _: None
 
 
 def of_fix(
@@ -78,7 +86,10 @@ def of_fix(
         if one is None:
             return None
         one = found.setdefault(tuple(_reference(one.after or one.before).values()), one)
-        one.apply(revision)
+        try:
+            one.apply(revision)
+        except LookupError:  # what it changes is in another object
+            return None
     return [one.patch() for one in found.values()]
 
 
@@ -114,6 +125,9 @@ def _subject_of(revision: Revision, workload: WorkloadKey, source: ManifestSourc
         if revision.like:
             after["metadata"]["name"] = revision.node
         return _Revised(node, after, created=bool(revision.like))
+    if revision.of_template:
+        template = source.template(workload)
+        return None if template is None else _Revised(template, deepcopy(template))
     # A pod that is moved is deleted itself: its controller creates it again.
     found = source.pod(revision.pod or workload, revision.revise is not None)
     return None if found is None else _Revised(found.content, deepcopy(found.content), found.pod_path)

@@ -17,6 +17,7 @@ from bayplan.errors import Fault, InputError
 from bayplan.library.workload_names import ANY_KIND, WorkloadName, pod_suffixes
 
 if TYPE_CHECKING:
+    from bayplan.controllers.desired_state import ObjectKey
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
     from bayplan.explaining.fixes import EvictionPolicy
@@ -211,6 +212,18 @@ def explain_binding(
         else ""
     )
     return ExplainedWorkload(explained, current, note)
+
+
+def objects_of(key: WorkloadKey, fleet: LoadedFleet) -> tuple[ObjectKey, ObjectKey]:
+    """What has the placement of a binding, its policy or else itself, and its resource template."""
+    from bayplan.controllers import policy_claims
+    from bayplan.controllers.desired_state import ObjectKey
+
+    binding = fleet.bindings[key]
+    meta, resource = binding.metadata, binding.spec.resource
+    # The placement of a binding that a policy has claimed is that of the policy, which the input may lack.
+    itself = ObjectKey("" if policy_claims.is_claimed(binding) else binding.kind, meta.namespace, meta.name)
+    return fleet.policies.get(key, itself), ObjectKey(resource.kind, resource.namespace, resource.name)
 
 
 def _only(matching: Sequence[Workload], asked: WorkloadName, known: dict[WorkloadKey, Workload]) -> Workload:

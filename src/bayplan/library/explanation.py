@@ -125,7 +125,7 @@ class Explanation(Answer, msgspec.Struct, frozen=True, eq=False):
         """The manifests that a fix changes, as they are after it; the fixes are counted from 1."""
         known = self._found.fixes
         if self._manifests is None and self._pickled is None:
-            message = "fixes change the manifests of pods: this is a binding of a fleet"
+            message = "the manifests of this explanation are not known: ask for an explanation of the workload alone"
             raise ArgumentError(message, argument="apply_fix")
         arguments.check_count("apply_fix", number)
         if number > len(known):

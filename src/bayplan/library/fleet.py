@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -136,7 +137,11 @@ class Fleet(State):
                 alone=alone,
             )
             notes = (*self._reading.notes, *((found.note,) if found.note else ()))
-            return explanation_of(found.explanation, found.current, notes=notes)
+            placed_by, template = explaining.objects_of(found.explanation.workload, fleet)
+            manifests = functools.partial(
+                self._reading.materials.manifests_of_binding, placed_by=placed_by, template=template
+            )
+            return explanation_of(found.explanation, found.current, manifests, notes=notes)
 
     def violations(
         self,

@@ -9,7 +9,7 @@ import msgspec
 
 from bayplan.library import arguments
 from bayplan.library.answers import DOCUMENT_FORMATS, Answer, Values, frozen
-from bayplan.library.explanation import Explanation, explanation_of
+from bayplan.library.explanation import Explanation, explanation_of, without_revisions
 
 if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation as Explained
@@ -181,7 +181,8 @@ def place(
         if explains and not placement.placed:
             workload = placement.workload
             found = explanation.explain_binding(workload, engine)
-            explained[workload.key] = msgspec.structs.replace(found, fixes=fleet_fixes.find(workload, engine))
+            found = msgspec.structs.replace(found, fixes=fleet_fixes.find(workload, engine))
+            explained[workload.key] = without_revisions(found)
     changes += [origins.abandoned(workload, why) for workload, why in fleet.abandoned if includes(workload)]
     if not changes:
         notes = (*notes, "there is nothing to place")

@@ -290,10 +290,29 @@ class Materials:
         wanted = {("", name) for one in revised for name in (one.node, one.like)}
         keys = [one.pod or explanation.workload for one in revised]
         wanted |= {(namespace, name) for namespace, _, name in (key.partition("/") for key in keys)}
+        with self._looked_up(wanted) as lookup:
+            yield manifests.source_from(lookup, made_for)
+
+    @contextlib.contextmanager
+    def manifests_of_binding(
+        self, explanation: Explanation, placed_by: ObjectKey, template: ObjectKey
+    ) -> Iterator[ManifestSource]:
+        """Where the policy and the template that fixes for a binding change are found while the block runs."""
+        from bayplan.reading import manifests
+
+        if not any(fix.revisions for fix in explanation.fixes):
+            yield manifests.source_of_binding(lambda *_: None, placed_by, template)
+            return
+        with self._looked_up({(placed_by.namespace, placed_by.name)}) as lookup:
+            yield manifests.source_of_binding(lookup, placed_by, template)
+
+    @contextlib.contextmanager
+    def _looked_up(self, wanted: set[tuple[str, str]]) -> Iterator[Lookup]:
+        """Finds objects in the input, then in the cluster, while the block runs."""
         in_input = self._lookup(wanted)
         connect = self.spec.connect
         if connect is None:
-            yield manifests.source_from(in_input, made_for)
+            yield in_input
             return
         from bayplan.watching import fetching
 
@@ -306,7 +325,7 @@ class Materials:
                 found = in_input(*key)
                 return run(lambda: live(*key)) if found is None else found
 
-            yield manifests.source_from(lookup, made_for)
+            yield lookup
 
     def _lookup(self, wanted: set[tuple[str, str]]) -> Lookup:
         """Finds objects as they are written in the change, then in the state."""

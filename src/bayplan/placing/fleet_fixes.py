@@ -19,13 +19,15 @@ from bayplan.explaining.fixes import MAX_FIXES, Fix
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.bindings import AFFINITY_GROUP, ANTI_AFFINITY_GROUP, Binding
 from bayplan.model.labels import HARD_EFFECTS, Toleration, tolerated
-from bayplan.model.placements import Placement
+from bayplan.model.placements import DESIGN, OVERFLOW, PLAIN, ClusterAffinity, Placement
 from bayplan.model.workloads import Workload
-from bayplan.placing import scaling
+from bayplan.placing import placement_revisions, scaling
+from bayplan.placing.placement_revisions import Revisions
+from bayplan.rules import cluster_affinity
 
 MAX_TRIED_CHANGES = 60
 MAX_CLUSTERS_TRIED = 10
-_Change = tuple[str, Workload]
+_Change = tuple[str, Workload, Revisions]
 
 
 def find(workload: Workload, engine: FleetEngine) -> list[Fix]:
@@ -35,27 +37,29 @@ def find(workload: Workload, engine: FleetEngine) -> list[Fix]:
         if decision.placed or workload.unplaceable or decision.reason == LabelsNotKnown.reason:
             return []
         found: list[Fix] = []
-        for text, changed in islice(_changes(workload, engine.index), MAX_TRIED_CHANGES):
+        for text, changed, revisions in islice(_changes(workload, engine.index), MAX_TRIED_CHANGES):
             after = schedule_binding.schedule(changed, engine)
             if after.placed and len(found) < MAX_FIXES:
-                found.append(Fix(text, [name for name, _ in after.shares]))
+                found.append(Fix(text, [name for name, _ in after.shares], revisions=revisions))
         if len(found) < MAX_FIXES:
             found += _with_other_replicas(workload, engine)
     return found[:MAX_FIXES]
 
 
 def _changes(workload: Workload, index: PlacementIndex) -> Iterator[_Change]:
-    """The workload with one change each, and what the change is."""
+    """The workload with one change each, what the change is, and the same in manifests."""
     binding = workload.binding
     assert binding is not None
     yield from _without_terms(workload, binding)
     placement = binding.placement
-    for text, changed in (
+    for text, changed, revisions in (
         *_tolerating(placement, index),
         *_with_other_spread(placement, index),
         *_with_more_clusters(placement, index),
+        *_with_more_tiers(placement, index),
     ):
-        yield text, msgspec.structs.replace(workload, binding=msgspec.structs.replace(binding, placement=changed))
+        changed_binding = msgspec.structs.replace(binding, placement=changed)
+        yield text, msgspec.structs.replace(workload, binding=changed_binding), revisions
 
 
 def _without_terms(workload: Workload, binding: Binding) -> Iterator[_Change]:
@@ -67,7 +71,8 @@ def _without_terms(workload: Workload, binding: Binding) -> Iterator[_Change]:
             needs = msgspec.structs.replace(
                 workload.needs, affinity=msgspec.structs.replace(affinity, **{role: others})
             )
-            yield f"drop the term placement.{term.path}", msgspec.structs.replace(workload, needs=needs)
+            changed = msgspec.structs.replace(workload, needs=needs)
+            yield f"drop the term placement.{term.path}", changed, placement_revisions.without_term(term.path)
     for label, field, name in (
         (AFFINITY_GROUP, "affinity_group", "affinity"),
         (ANTI_AFFINITY_GROUP, "anti_affinity_group", "antiAffinity"),
@@ -75,35 +80,42 @@ def _without_terms(workload: Workload, binding: Binding) -> Iterator[_Change]:
         group = workload.labels.get(label)
         if group:
             labels = {key: value for key, value in workload.labels.items() if key != label}
-            changed = msgspec.structs.replace(binding, **{field: ""})
+            alone = msgspec.structs.replace(binding, **{field: ""})
             text = f"drop placement.workloadAffinity.{name}, which groups it by {group}"
-            yield text, msgspec.structs.replace(workload, labels=labels, binding=changed)
+            changed = msgspec.structs.replace(workload, labels=labels, binding=alone)
+            yield text, changed, placement_revisions.without_group(name)
 
 
-def _tolerating(placement: Placement, index: PlacementIndex) -> Iterator[tuple[str, Placement]]:
+def _tolerating(placement: Placement, index: PlacementIndex) -> Iterator[tuple[str, Placement, Revisions]]:
     taints = {taint: None for slot in index.slots.by_name.values() for taint in index.slots.at(slot).taints}
     for taint in taints:
         if taint.effect in HARD_EFFECTS and not tolerated(taint, placement.tolerations):
             toleration = Toleration(taint.key, "Equal" if taint.value else "Exists", taint.value, taint.effect)
             tolerations = (*placement.tolerations, toleration)
             text = f"tolerate {taint} in placement.clusterTolerations"
-            yield text, msgspec.structs.replace(placement, tolerations=tolerations)
+            changed = msgspec.structs.replace(placement, tolerations=tolerations)
+            yield text, changed, placement_revisions.with_toleration(toleration)
 
 
-def _with_other_spread(placement: Placement, index: PlacementIndex) -> Iterator[tuple[str, Placement]]:
+def _with_other_spread(placement: Placement, index: PlacementIndex) -> Iterator[tuple[str, Placement, Revisions]]:
     """More or fewer groups, the nearest number first."""
     for place, one in enumerate(placement.spread):
         what = one.field or one.label
         more = range(one.max_groups + 1, len(index.slots) + 1) if one.max_groups else ()
         fewer = range(one.min_groups - 1, 0, -1)
-        for field, text, numbers in (("max_groups", "raise maxGroups", more), ("min_groups", "lower minGroups", fewer)):
+        for field, verb, name, numbers in (
+            ("max_groups", "raise", "maxGroups", more),
+            ("min_groups", "lower", "minGroups", fewer),
+        ):
             for number in islice(numbers, MAX_CLUSTERS_TRIED):
                 spread = list(placement.spread)
                 spread[place] = msgspec.structs.replace(one, **{field: number})
-                yield f"{text} of {what} to {number}", msgspec.structs.replace(placement, spread=tuple(spread))
+                changed = msgspec.structs.replace(placement, spread=tuple(spread))
+                revisions = placement_revisions.with_spread(place, name, number)
+                yield f"{verb} {name} of {what} to {number}", changed, revisions
 
 
-def _with_more_clusters(placement: Placement, index: PlacementIndex) -> Iterator[tuple[str, Placement]]:
+def _with_more_clusters(placement: Placement, index: PlacementIndex) -> Iterator[tuple[str, Placement, Revisions]]:
     """Each cluster that a list of names lacks, added to the first list of a group."""
     for place, group in enumerate(placement.groups):
         first, listed = group.tiers[0], {name for tier in group.tiers for name in tier.names}
@@ -114,7 +126,32 @@ def _with_more_clusters(placement: Placement, index: PlacementIndex) -> Iterator
             groups = list(placement.groups)
             groups[place] = msgspec.structs.replace(group, tiers=tiers)
             whose = f" of group {group.name}" if group.name else ""
-            yield f"add {name} to clusterNames{whose}", msgspec.structs.replace(placement, groups=tuple(groups))
+            changed = msgspec.structs.replace(placement, groups=tuple(groups))
+            yield f"add {name} to clusterNames{whose}", changed, placement_revisions.with_cluster(place, name)
+
+
+def _with_more_tiers(placement: Placement, index: PlacementIndex) -> Iterator[tuple[str, Placement, Revisions]]:
+    """Each cluster that a group selects in none of its tiers as a further one; lists of names get it in the list."""
+    forms = {group.form for group in placement.groups}
+    for place, group in enumerate(placement.groups):
+        if (group.tiers[0].names and group.form == PLAIN) or (group.form == PLAIN and DESIGN in forms):
+            continue
+        tiers = cluster_affinity.tier_by_target(group.tiers, index)
+        outside = [
+            name for name, slot in sorted(index.slots.by_name.items()) if tiers[slot] == cluster_affinity.NO_TIER
+        ]
+        for name in outside[:MAX_CLUSTERS_TRIED]:
+            groups = list(placement.groups)
+            groups[place] = msgspec.structs.replace(
+                group,
+                name=group.name or (placement_revisions.PREFERRED_TIER if group.form == PLAIN else ""),
+                tiers=(*group.tiers, ClusterAffinity(names=(name,))),
+                form=OVERFLOW if group.form == PLAIN else group.form,
+                first_only=group.form != DESIGN and not index.semantics.first_tier_alone,
+            )
+            whose = f" of group {group.name}" if group.name else ""
+            changed = msgspec.structs.replace(placement, groups=tuple(groups))
+            yield f"add {name} as a further tier{whose}", changed, placement_revisions.with_tier(place, name)
 
 
 def _with_other_replicas(workload: Workload, engine: FleetEngine) -> Iterator[Fix]:
@@ -125,7 +162,11 @@ def _with_other_replicas(workload: Workload, engine: FleetEngine) -> Iterator[Fi
     if not most or most >= binding.replicas:
         return
     after = schedule_binding.schedule(scaling.with_replicas(workload, most), engine)
-    yield Fix(f"lower the replicas from {binding.replicas} to {most}", [name for name, _ in after.shares])
+    yield Fix(
+        f"lower the replicas from {binding.replicas} to {most}",
+        [name for name, _ in after.shares],
+        revisions=placement_revisions.with_replicas(binding.kind, most),
+    )
     missing = binding.replicas - most
     requests = (binding.demand.requests if binding.demand else None) or ()
     for name, slot in islice(sorted(index.slots.by_name.items()), MAX_CLUSTERS_TRIED):

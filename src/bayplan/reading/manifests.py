@@ -23,6 +23,9 @@ from bayplan.wire.kinds import ApiKind
 
 Lookup = Callable[[ApiKind, str, str], JsonObject | None]  # by kind, namespace and name
 _PODS, _NODES = kinds.named("Pod"), kinds.named("Node")
+_OF_FLEETS = tuple(map(kinds.named, (
+    "PropagationPolicy", "ClusterPropagationPolicy", "ResourceBinding", "ClusterResourceBinding"
+)))  # fmt: skip
 
 
 def in_files(
@@ -36,7 +39,9 @@ def in_files(
     disk: Disk = files.DISK,
 ) -> Lookup:
     """
-    Finds the `wanted` pods and nodes, by namespace and name, and all controllers, in files; the first one counts.
+    Finds the `wanted` pods, nodes, policies and bindings, by namespace and name, and all controllers, in files.
+
+    The first one counts.
 
     `written` are further sources, from memory.
     """
@@ -55,7 +60,7 @@ def in_files(
 
 def _wanted(item: Document, wanted: Collection[tuple[str, str]], namespace: str) -> ApiKind | None:
     row = kinds.handling_of(item.api_version, item.kind).row
-    if row is None or (row not in (_PODS, _NODES) and not row.pod_path):
+    if row is None or (row not in (_PODS, _NODES, *_OF_FLEETS) and not row.pod_path):
         return None
     place = "" if row.cluster_wide else item.namespace or namespace
     return row if row.pod_path or (place, item.name) in wanted else None
@@ -79,6 +84,21 @@ def source_from(lookup: Lookup, made_for: Mapping[WorkloadKey, ObjectKey]) -> Ma
         return _controller(written, namespace, lookup) or ManifestToRevise(written)
 
     return ManifestSource(pod, lambda name: lookup(_NODES, "", name))
+
+
+def source_of_binding(lookup: Lookup, placed_by: ObjectKey, template: ObjectKey) -> ManifestSource:
+    """The manifests that a fix for a binding changes: its policy, or itself without one, and its resource template."""
+
+    def named(key: ObjectKey) -> JsonObject | None:
+        row = next((one for one in kinds.KINDS.values() if one.kind == key.kind), None)
+        return None if row is None else lookup(row, key.namespace, key.name)
+
+    def policy(_: WorkloadKey, of_controller: bool) -> ManifestToRevise | None:
+        del of_controller
+        written = named(placed_by)
+        return None if written is None else ManifestToRevise(written)
+
+    return ManifestSource(policy, lambda _: None, lambda _: named(template))
 
 
 def _with_path(row: ApiKind, written: JsonObject | None) -> ManifestToRevise | None:

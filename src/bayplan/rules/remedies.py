@@ -31,13 +31,15 @@ class Revision(msgspec.Struct, frozen=True):
 
     `pod` is the key of a pod; else it is about a node. If both are empty, it is about the workload itself. `revise`
     changes the first manifest in place; the second is the original, in which paths are still right. None: the object is
-    deleted. A node that is to be created is `like` another one.
+    deleted. A node that is to be created is `like` another one. For a binding, the workload itself is its policy, or
+    its resource template if it is `of_template`.
     """
 
     revise: Revise | None
     pod: WorkloadKey | None = None
     node: str = ""
     like: str = ""
+    of_template: bool = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Revision) and self._subject == other._subject
@@ -46,9 +48,9 @@ class Revision(msgspec.Struct, frozen=True):
         return hash(self._subject)
 
     @property
-    def _subject(self) -> tuple[WorkloadKey | None, str, str, bool]:
+    def _subject(self) -> tuple[WorkloadKey | None, str, str, bool, bool]:
         """What it is about; how it is revised is said by the text of its remedy."""
-        return self.pod, self.node, self.like, self.revise is None
+        return self.pod, self.node, self.like, self.of_template, self.revise is None
 
 
 class Remedy(msgspec.Struct, frozen=True):
