@@ -64,7 +64,7 @@ def template(name, condition, text):
 
 
 def _document(text):
-    text = text.replace("image: bayplan:0.1.0\n", 'image: {{ include "bayplan.image" . | quote }}\n')
+    text = re.sub(r"image: bayplan:\S+", 'image: {{ include "bayplan.image" . | quote }}', text)
     text = text.replace("secretName: bayplan-fleet-kubeconfig", "secretName: {{ .Values.fleet.kubeconfigSecret }}")
     text = text.replace(LAST_ARGUMENT, LAST_ARGUMENT + EXTRA_ARGUMENTS)
     text = text.replace("runbook_url: ", "runbook_url: {{ .Values.monitoring.documentation }}")
