@@ -36,6 +36,7 @@ def test_every_schema_is_one_and_says_its_version(name):
     ("Explanation", ["explain", "deployment/shop", "-f", f"{FLEET}/fleet", "-f", f"{FLEET}/shop-3.yaml"]),
     ("Explanation", ["explain", "statefulset/llm-green", "-f", "examples/22-groups"]),
     ("PlacementList", ["place", "-f", "examples/22-groups", "--explain"]),
+    ("PlacementList", ["place", "-f", "examples/29-best-plan", "--optimize", "--moves", "1"]),
     ("PlacementList", ["place", "-f", FIRST, "--explain"]),
     ("PlacementList", ["place", "-f", FIRST, "--lose", "node/node-a1"]),
     ("PlacementList", ["place", "-f", FIRST, "--drain", "node/node-a1"]),

@@ -109,6 +109,20 @@ class ReplicaSteps(click.ParamType[tuple[int, ...]]):
             help="owner: the pending pods of each controller are a group, of which all are placed or none. Pods that "
             "name a group of their own stay in it.",
         ),
+        commands.Option(
+            "--optimize",
+            is_flag=True,
+            help="Place as many pods as can be, by priority, instead of one after the other, and print how many more a "
+            "better plan could place at most. No pod preempts others. Needs the extra optimize.",
+        ),
+        commands.Option(
+            "--moves",
+            type=click.IntRange(min=0),
+            default=0,
+            metavar="N",
+            help="With --optimize: let up to N running pods move to make room, in an order in which no hard rule is "
+            "broken and no PodDisruptionBudget exceeded on the way.",
+        ),
         options.output(
             "table",
             "wide",
@@ -147,6 +161,8 @@ def place(
     no_preemption: bool,
     rollout: Literal["steps", "final"],
     group_by: Literal["owner"] | None,
+    optimize: bool,
+    moves: int,
     output: str,
     gate: Literal["change", "all"],
     strict: bool,
@@ -171,6 +187,10 @@ def place(
         raise click.UsageError(f"{option} only counts: use --explain without it")
     if what_if.drain and replicas is not None:
         raise click.UsageError("--replicas places nothing that --drain evicts: use --cordon or --lose")
+    if moves and not optimize:
+        raise click.UsageError("--moves is for the best plan: use it with --optimize")
+    if optimize and (replicas is not None or scale):
+        raise click.UsageError("--replicas and --scale only count: use --optimize without them")
     found = loading.load(sources, scope, decisions, console, assumed_load=hpa, what_if=what_if)
     from bayplan.library.fleet import Fleet
 
@@ -180,13 +200,22 @@ def place(
             answer = _counted(state, replicas, scale, output)
             passes = answer.ok
         elif isinstance(state, Fleet):
-            moves = state.place(explain=explain)
-            answer = moves.with_unchanged() if show_unchanged else moves
-            passes = moves.passes(gate=gate, strict=strict, allow_unselected=allow_unselected)
+            if optimize:
+                raise click.UsageError("--optimize is for pods: the input has Cluster objects")
+            changes = state.place(explain=explain)
+            answer = changes.with_unchanged() if show_unchanged else changes
+            passes = changes.passes(gate=gate, strict=strict, allow_unselected=allow_unselected)
         elif output == BINDINGS:
             raise click.UsageError("-o bindings is for fleets: the input has no Cluster objects")
         else:
-            answer = state.place(preempt=not no_preemption, rollouts=rollout, explain=explain, group_by=group_by or "")
+            answer = state.place(
+                preempt=not no_preemption,
+                rollouts=rollout,
+                explain=explain,
+                group_by=group_by or "",
+                optimize=optimize,
+                moves=moves,
+            )
             passes = answer.passes(gate=gate, strict=strict)
     for note in answer.notes[len(found.notes) :]:  # those of the input are printed
         console.note(note)

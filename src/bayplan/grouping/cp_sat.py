@@ -7,6 +7,7 @@ pod is decides most, and a search that begins with nodes finds that out late.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -19,6 +20,7 @@ MAX_STEPS = 10.0  # of a model, in CP-SAT's deterministic time: each takes a pro
 MAX_OUTLINES = 4
 SHARE_OF_OUTLINE = 0.16  # of the steps, for one solution without the details
 SHARE_OF_DETAILS = 0.1
+TOLERANCE = 1e-6  # of a bound, which is no whole number
 MAX_SECONDS = 120.0  # only met by a machine much slower than those that the steps were measured on
 
 
@@ -30,10 +32,15 @@ class SolverBudget:
 
 
 class ModelAnswer(msgspec.Struct, frozen=True):
-    """The values of a solution; None if there is none (`is_impossible`), or none was found."""
+    """
+    The values of a solution; None if there is none (`is_impossible`), or none was found.
+
+    What is maximised is proven to be at most `bound`, if that is known.
+    """
 
     values: Sequence[int] | None = None
     is_impossible: bool = False
+    bound: int | None = None
 
     @property
     def is_decided(self) -> bool:
@@ -71,6 +78,11 @@ def solve(model: LinearModel, hint: Mapping[int, int], seed: int, budget: Solver
         better = msgspec.structs.replace(run, steps=budget.left, by_relaxation=False, hint=_values(found) or hint)
         found = _best(model, found, _search(model, better, budget))
     return found if found.is_decided else outlined or found
+
+
+def maximise(model: LinearModel, hint: Mapping[int, int], seed: int, budget: SolverBudget) -> ModelAnswer:
+    """The best solution that is found, beginning with the hint, and a proven bound of what is maximised."""
+    return _search(model, _Run(constraints=model.constraints, steps=budget.left, seed=seed, hint=hint), budget)
 
 
 def _solve_outline_first(
@@ -160,7 +172,8 @@ def _search(model: LinearModel, run: _Run, budget: SolverBudget) -> ModelAnswer:
     status = solver.solve(program)
     budget.left -= solver.response_proto.deterministic_time
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return ModelAnswer([solver.value(one) for one in variables])
+        bound = math.floor(solver.best_objective_bound + TOLERANCE) if program.has_objective() else None
+        return ModelAnswer([solver.value(one) for one in variables], bound=bound)
     assert status != cp_model.MODEL_INVALID, program.validate()
     return ModelAnswer(is_impossible=status == cp_model.INFEASIBLE)
 

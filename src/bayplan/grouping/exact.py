@@ -8,7 +8,7 @@ every constraint follows from rules. Needs the package `ortools`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from bayplan.grouping import model_affinity, model_capacity, model_spread, plan_check
 from bayplan.grouping.plan_model import ModelTooLargeError, PlanModel, RuleKey
@@ -22,6 +22,7 @@ from bayplan.grouping.problem import (
     Undecided,
 )
 from bayplan.indexing.slots import rank_of
+from bayplan.model.workloads import Workload
 
 STAGE = "exact"
 TOO_LARGE = "the problem is too large for the exact model"
@@ -29,9 +30,11 @@ NOT_IN_TIME = "the exact model was not decided in its number of steps"
 NOT_COVERED = "the plan of the exact model breaks a rule that it does not cover: {}"
 
 
-def model_of(problem: GroupProblem, *, every_node: bool = False) -> PlanModel:
+def model_of(
+    problem: GroupProblem, *, every_node: bool = False, apart: Callable[[Workload], Hashable] = lambda _: None
+) -> PlanModel:
     """The linear model of a problem; raises `ModelTooLargeError`."""
-    model = PlanModel(problem, every_node=every_node)
+    model = PlanModel(problem, every_node=every_node, apart=apart)
     found = [*model_capacity.rejections(model), *model_affinity.rejections(model), *model_spread.rejections(model)]
     model.add_counts(found)
     rooms = model_capacity.add_resources(model)

@@ -221,8 +221,14 @@ def add_groups(model: PlanModel) -> None:
     n_preferred = sum(2 ** len(group.preferred_keys) for group, _ in model.members())
     for group, classes in model.members():
         counts = [(variable, 1) for one in classes for variable in one.counts.values()]
+        least = group.min_members - group.n_placed
+        if group.is_optional and least > 0:
+            is_placed = model.linear.variable(1)
+            model.linear.at_least([*counts, (is_placed, -least)], 0)
+            model.linear.at_most([*counts, (is_placed, -len(group.pods))], 0)
+        elif not all(one.is_required for one in classes):
+            model.linear.at_least(counts, least)
         if not all(one.is_required for one in classes):
-            model.linear.at_least(counts, group.min_members - group.n_placed)
             model.linear.objective += [(variable, 1 + n_preferred) for variable, _ in counts]
         if group.topology_key:
             number = model.rule(_topology_key(group, classes), *classes)

@@ -66,11 +66,12 @@ def _missing(problem: GroupProblem, plan: GroupPlan) -> list[PlanFault]:
     found = [
         PlanFault("not placed", pod.key)
         for pod in problem.pods
-        if pod.key not in in_groups and pod.key not in plan.nodes
+        if pod.key not in in_groups and pod.key not in plan.nodes and pod.key not in problem.optional
     ]
     for group in problem.groups:
-        n_running = group.n_placed + sum(key in plan.nodes for key in group.pods)
-        if n_running < group.min_members:
+        n_planned = sum(key in plan.nodes for key in group.pods)
+        n_running = group.n_placed + n_planned
+        if n_running < group.min_members and (n_planned or not group.is_optional):
             found.append(PlanFault(f"{n_running} of {group.min_members} members run", group.key))
     return found
 

@@ -9,7 +9,7 @@ plan, and a solution is a plan only once the engine has checked it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -66,11 +66,18 @@ class PlanModel:
     """
     The linear model of a problem with what its variables mean.
 
-    With `every_node`, there are variables also for nodes that a rule rejects whatever other pending pods do; a
-    constraint of that rule keeps them 0. That is needed to find out which rules are in conflict.
+    Pods for which `apart` is different are never one class. With `every_node`, there are variables also for nodes that
+    a rule rejects whatever other pending pods do; a constraint of that rule keeps them 0. That is needed to find out
+    which rules are in conflict.
     """
 
-    def __init__(self, problem: GroupProblem, *, every_node: bool = False) -> None:
+    def __init__(
+        self,
+        problem: GroupProblem,
+        *,
+        every_node: bool = False,
+        apart: Callable[[Workload], Hashable] = lambda _: None,
+    ) -> None:
         self.problem, self.index, self.every_node = problem, problem.index, every_node
         self.linear = LinearModel()
         self.pods_of_rule: dict[int, dict[WorkloadKey, None]] = defaultdict(dict)
@@ -82,14 +89,14 @@ class PlanModel:
         self._matching: dict[PeerTerm, list[PendingClass]] = {}
         self._domains: dict[str, list[int]] = {}
         self._with_sums: dict[str, ValueColumn | None] = {}
-        self.classes = self._classes()
+        self.classes = self._classes(apart)
 
     def _name(self, slot: int) -> str:
         return self.index.slots.at(slot).name
 
     # Classes of pods
 
-    def _classes(self) -> list[PendingClass]:
+    def _classes(self, apart: Callable[[Workload], Hashable]) -> list[PendingClass]:
         group_of = {key: group for group in self.problem.groups for key in group.pods}
         found: dict[Hashable, PendingClass] = {}
         terms = self._terms()
@@ -98,11 +105,13 @@ class PlanModel:
             matched = tuple([self.selects(term, workload) for term in terms])
             visible = self.index.peer_index.visible(workload.labels)
             key = (id(engine), workload.namespace, workload.needs, matched, visible, group and group.key)
-            equal = (*key, workload.requested_target, workload.unplaceable)
+            is_optional = workload.key in self.problem.optional if group is None else group.is_optional
+            equal = (*key, workload.requested_target, workload.unplaceable, is_optional, apart(workload))
             if equal in found:
                 found[equal].pods.append(workload)
             else:
-                is_required = group is None or group.min_members - group.n_placed >= len(group.pods)
+                needs_all = group is None or group.min_members - group.n_placed >= len(group.pods)
+                is_required = needs_all and not is_optional
                 name = "" if group is None else group.key
                 found[equal] = PendingClass([workload], name, is_required, engine.evaluate(workload))
         return list(found.values())

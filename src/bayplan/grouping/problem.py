@@ -28,7 +28,8 @@ class GroupToPlace(msgspec.Struct, frozen=True, kw_only=True):
     One group with members in the problem. `key` is the value of `MEMBER_OF` of its members.
 
     With the `n_placed` members that run already, a plan has at least `min_members`, or the group is not placed. All
-    members are in one domain of `topology_key`, if there is one, and of the first of `preferred_keys` that can be.
+    members are in one domain of `topology_key`, if there is one, and of the first of `preferred_keys` that can be. If
+    `is_optional`, a plan may do without the group; only `optimum` knows such groups, and optional pods.
     """
 
     key: str
@@ -37,20 +38,22 @@ class GroupToPlace(msgspec.Struct, frozen=True, kw_only=True):
     n_placed: int = 0
     topology_key: str = ""
     preferred_keys: tuple[str, ...] = ()
+    is_optional: bool = False
 
 
 class GroupProblem(msgspec.Struct, frozen=True, kw_only=True):
     """
     Pods to be placed together on an index that has none of them.
 
-    A pod in no group must be placed. Of each group at least `min_members` must run in the end, more if they fit. An
-    attempt may change the index between `mark()` and `undo_to()`, and leaves it as it was.
+    A pod in no group must be placed, unless it is `optional`. Of each group at least `min_members` must run in the end,
+    more if they fit. An attempt may change the index between `mark()` and `undo_to()`, and leaves it as it was.
     """
 
     pods: tuple[Workload, ...]
     groups: tuple[GroupToPlace, ...] = ()
     index: PlacementIndex
     engine_of: EngineOf
+    optional: frozenset[WorkloadKey] = frozenset()
 
 
 class GroupPlan(msgspec.Struct, frozen=True):

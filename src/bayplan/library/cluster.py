@@ -89,13 +89,17 @@ class Cluster(State):
         rollouts: Literal["steps", "final"] = "steps",
         explain: bool = False,
         group_by: Literal["", "owner"] = "",
+        optimize: bool = False,
+        moves: int = 0,
     ) -> Plan:
         """
         Where everything would be placed that waits, and how the rollouts of the change would end.
 
         Without `preempt` no pod preempts others. `rollouts` are judged step by step, or by whether their end fits. With
         `explain`, the documents and texts of the plan have an explanation for each pod that fits nowhere. With
-        `group_by` "owner", the pending pods of one controller are a group: all of them are placed, or none.
+        `group_by` "owner", the pending pods of one controller are a group: all of them are placed, or none. With
+        `optimize`, as many pods are placed as can be, by priority, and none preempts; for that up to `moves` running
+        pods may move. This takes the extra `optimize`.
         """
         from bayplan.library import plan
         from bayplan.library.place_run import PlaceRequest, PlaceRun
@@ -103,12 +107,18 @@ class Cluster(State):
         arguments.check_choice("rollouts", rollouts, ("steps", "final"))
         if group_by:
             arguments.check_choice("group_by", group_by, ("owner",))
+        if moves:
+            arguments.check_count("moves", moves)
+            if not optimize:
+                raise ArgumentError("moves are for the best plan: set optimize too", argument="moves")
         request = PlaceRequest(
             scope=self._scope,
             supposed=self._supposed,
             preempts=preempt,
             in_steps=rollouts == "steps",
             group_by_owner=group_by == "owner",
+            optimises=optimize,
+            max_moves=moves,
         )
         run = PlaceRun(self._reading, request)
         with self._reading.asked():

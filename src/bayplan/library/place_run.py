@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bayplan.errors import ArgumentError
 from bayplan.library import reading as states
 from bayplan.library.inputs import Scope, Show, Supposed
 from bayplan.library.reading import Reading
@@ -34,6 +35,8 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     preempts: bool = True
     in_steps: bool = True
     group_by_owner: bool = False
+    optimises: bool = False
+    max_moves: int = 0
 
 
 class PlaceRun:
@@ -90,11 +93,15 @@ class PlaceRun:
             show(lambda: f"placing: {n_attempts} of {len(cluster.pending)}" + (f", step {step}" if step else ""))
 
         request = self._request
+        if request.optimises:
+            _check_optimisable(cluster)
         options = PlacingOptions(
             preempts=request.preempts,
             in_steps=request.in_steps,
             progress=progress,
             group_by_owner=request.group_by_owner,
+            optimises=request.optimises,
+            max_moves=request.max_moves,
         )
         found = place_cluster.place(cluster, self.reading.engine_of(), options)
         self.cluster = cluster
@@ -144,6 +151,19 @@ class PlaceRun:
         if not self.reading.is_at(self):
             self.place(self.begin(shows_nothing), shows_nothing)
         return explaining.explanation_of(placement, self.reading.engine_of(), self.cluster.eviction_policy())
+
+
+def _check_optimisable(cluster: LoadedCluster) -> None:
+    """Raise `ArgumentError` if the state takes more than placing what waits, or what finds plans is missing."""
+    from bayplan.placing import place_cluster
+
+    if cluster.rollouts or cluster.draining or cluster.displaced:
+        what = "the change updates workloads that run" if cluster.rollouts else "a what-if takes nodes away"
+        raise ArgumentError(f"the best plan is for pods that wait, and {what}", argument="optimize")
+    if not place_cluster.has_solver():
+        raise ArgumentError(
+            "the best plan needs the extra `optimize`: pip install 'bayplan[optimize]'", argument="optimize"
+        )
 
 
 def _left_out(n_pods: int, n_rollouts: int) -> list[str]:

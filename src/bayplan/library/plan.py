@@ -183,6 +183,11 @@ class Plan(Answer, msgspec.Struct, frozen=True, eq=False):
             from bayplan.writing import what_if
 
             parts.append(what_if.text(found.blocked))
+        if found.optimisation is not None and found.optimisation.n_moves:
+            from bayplan.writing import optimisation
+
+            steps = optimisation.steps_table(found.optimisation)
+            parts.append(chosen_output.table(steps, width, arrangement=chosen_output.AS_IT_IS))
         parts.append(rollouts.text(found.rollouts, width, wide=output == "wide").lstrip("\n"))
         return "\n".join(filter(None, parts)) + "".join(f"\n{key}: {text}" for key, text in texts.items())
 
@@ -205,7 +210,11 @@ def plan_of(run: PlaceRun, found: ClusterPlacement, explained: Mapping[str, Expl
 
     counted, cluster = placements.counts(found), run.cluster
     not_judged = tuple(cluster.not_judged_objects)
-    lines = (*counted.notes(len(not_judged)), *rollouts.summaries(found.rollouts))
+    lines = [*counted.notes(len(not_judged)), *rollouts.summaries(found.rollouts)]
+    if found.optimisation is not None:
+        from bayplan.writing import optimisation
+
+        lines.append(optimisation.sentence(found.optimisation))
     return Plan(
         pods=Values({one.workload.key: one for one in found.placements}, functools.partial(_pod, found=found, run=run)),
         rollouts=Values({rollouts.workload_name(one): one for one in found.rollouts}, _rollout),

@@ -26,10 +26,12 @@ from bayplan.placing.pod_scheduler import OnPreemption, PodScheduler
 if TYPE_CHECKING:
     from bayplan.controllers.rollouts import Rollout
     from bayplan.explaining.fixes import EvictionPolicy
+    from bayplan.grouping.optimum import PriorityLevel
     from bayplan.grouping.problem import ExactSolver
     from bayplan.placing.assumed_volumes import TopologyKeys
     from bayplan.placing.group_scheduler import GroupScheduler
     from bayplan.placing.rollout_history import RolloutResult
+    from bayplan.placing.safe_steps import PlanStep
     from bayplan.placing.what_if import BlockedEviction
 
 
@@ -78,6 +80,22 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
         return evicting.policy(self.disruption_budgets, self.index, self.spread_context)
 
 
+class Optimisation(msgspec.Struct, frozen=True):
+    """
+    How good a plan is: the `levels` by priority, and of the moves of running pods their number and the least possible.
+
+    `steps` carry it out in an order in which each is safe. `undecided` says why no plan was found that may be better
+    than what a scheduler does. `n_left_out` pods have volumes and are placed as a scheduler does.
+    """
+
+    levels: tuple[PriorityLevel, ...] = ()
+    n_moves: int = 0
+    least_moves: int = 0
+    steps: tuple[PlanStep, ...] = ()
+    undecided: str = ""
+    n_left_out: int = 0
+
+
 class ClusterPlacement(msgspec.Struct, frozen=True):
     """
     Where everything is in the end.
@@ -90,6 +108,7 @@ class ClusterPlacement(msgspec.Struct, frozen=True):
     rollouts: list[RolloutResult]
     change: frozenset[WorkloadKey] | None = None
     blocked: list[BlockedEviction] = []
+    optimisation: Optimisation | None = None
 
 
 class PlacingOptions(msgspec.Struct, frozen=True):
@@ -98,7 +117,8 @@ class PlacingOptions(msgspec.Struct, frozen=True):
 
     `progress` receives the number of attempts so far and, if there are any, the step of the rollouts. Without rollouts,
     placing ends early when `until` is true of the placements so far. `group_by_owner`: the pods of one controller are a
-    group, of which all are placed or none.
+    group, of which all are placed or none. `optimises`: as many pods are placed as can be, for which up to `max_moves`
+    running pods may move; that takes an optional package, and there are no rollouts and no nodes to drain.
     """
 
     preempts: bool = True
@@ -107,10 +127,16 @@ class PlacingOptions(msgspec.Struct, frozen=True):
     progress: Callable[[int, int], None] = lambda _, __: None
     until: Callable[[Mapping[WorkloadKey, PodPlacement]], bool] = lambda _: False
     group_by_owner: bool = False
+    optimises: bool = False
+    max_moves: int = 0
 
 
 def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions) -> ClusterPlacement:
     """Place all that waits, and let the rollouts take their course."""
+    if options.optimises:
+        from bayplan.placing import optimised  # only few plans are to be the best ones
+
+        return optimised.place(cluster, engine_of, options, place)
     n_attempts, step = 0, 0
 
     def on_attempt() -> None:
@@ -183,7 +209,7 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
     doubts.update(scheduler.doubts)
     if using := [one for one in scheduler.placements.values() if one.target and one.workload.needs.claims.names]:
         doubts.update(_not_attached(using, cluster))
-    found = [_judged(one, doubts.get(one.workload.key, "")) for one in scheduler.placements.values()]
+    found = [judged(one, doubts.get(one.workload.key, "")) for one in scheduler.placements.values()]
     if cluster.displaced:
         moved = cluster.displaced
         found = [msgspec.structs.replace(one, displaced_from=moved.get(one.workload.key, "")) for one in found]
@@ -197,9 +223,14 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions)
     return ClusterPlacement(found, results, _of_change(cluster, found), blocked)
 
 
+def has_solver() -> bool:
+    """Whether the optional package is there that decides problems exactly."""
+    return importlib.util.find_spec("ortools") is not None
+
+
 def _exact_solver() -> ExactSolver | None:
     """What decides problems that the search does not; None without the optional package that it needs."""
-    if importlib.util.find_spec("ortools") is None:
+    if not has_solver():
         return None
     from bayplan.grouping import exact
 
@@ -247,7 +278,7 @@ def _not_attached(using: Sequence[PodPlacement], cluster: ClusterToPlace) -> dic
     return found
 
 
-def _judged(placement: PodPlacement, doubt: str) -> PodPlacement:
+def judged(placement: PodPlacement, doubt: str) -> PodPlacement:
     """A pod that fits only as far as is known is not placed; one that fits nowhere anyway is pending."""
     if not doubt or not placement.target:
         return placement

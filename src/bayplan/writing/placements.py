@@ -158,6 +158,10 @@ def document(
         content["rollouts"] = rollouts.documents(answer.rollouts)
     if not_judged:
         content["notJudgedObjects"] = [{**key._asdict(), "reason": reason} for key, reason in not_judged]
+    if answer.optimisation is not None:
+        from bayplan.writing import optimisation
+
+        content["optimization"] = optimisation.document(answer.optimisation)
     if answer.blocked:
         from bayplan.writing import what_if
 
