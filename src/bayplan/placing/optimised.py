@@ -8,6 +8,7 @@ only if its steps have a safe order. Knows nothing of files or terminals.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -16,7 +17,7 @@ from bayplan import schedule_pod
 from bayplan.engine import filtering, scoring
 from bayplan.engine.engine import EngineOf
 from bayplan.grouping import optimum, pending_groups
-from bayplan.grouping.optimum import Optimum, RunningPods
+from bayplan.grouping.optimum import Optimum, PriorityLevel, RunningPods
 from bayplan.grouping.pending_groups import PendingGroup
 from bayplan.grouping.problem import GroupPlan, GroupProblem
 from bayplan.indexing.classes import PlacedWorkload
@@ -29,6 +30,7 @@ from bayplan.preempting.disruption_budgets import DisruptionBudgets
 
 MAX_IMPROVED = 300  # pods whose scores are improved
 NO_ORDER = "the moves that were found have no safe order"
+IN_TURN = "the best plan in which all rules hold at once places fewer pods"
 Place = Callable[[ClusterToPlace, EngineOf, PlacingOptions], ClusterPlacement]
 
 
@@ -52,13 +54,32 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions,
     with cluster.index.tentatively():
         baseline = as_usual(cluster, engine_of, simple)
     usual = {one.workload.key: one.target for one in baseline.placements if one.target}
+    mark = cluster.index.mark()
+    answer = _place_best(cluster, engine_of, options, as_usual, usual)
+    if _merit(answer) >= _merit(baseline):
+        cluster.index.forget(mark)
+        return answer
+    cluster.index.undo_to(mark)
+    return msgspec.structs.replace(as_usual(cluster, engine_of, simple), optimisation=Optimisation(undecided=IN_TURN))
+
+
+def _merit(answer: ClusterPlacement) -> list[tuple[int, int]]:
+    """How many pods of each priority are placed, the highest first."""
+    placed = Counter({one.workload.priority: 0 for one in answer.placements})
+    placed.update(one.workload.priority for one in answer.placements if one.target)
+    return sorted(placed.items(), reverse=True)
+
+
+def _place_best(
+    cluster: ClusterToPlace,
+    engine_of: EngineOf,
+    options: PlacingOptions,
+    as_usual: Place,
+    usual: Mapping[WorkloadKey, str],
+) -> ClusterPlacement:
+    """Place everything by the best plan that is found, and what it leaves out as usual."""
     found, steps, question = _best(cluster, engine_of, options, usual)
-    if isinstance(found, Optimum):
-        optimisation = Optimisation(
-            found.levels, found.n_moves, found.least_moves, tuple(steps), n_left_out=question.n_left_out
-        )
-    else:
-        optimisation = Optimisation(undecided=found)
+    simple = msgspec.structs.replace(options, preempts=False, optimises=False)
     # What the plan leaves out, and what is no part of it, is told as usual why it fits nowhere.
     placed = {pod.key for step in steps for pod in step.pods}
     everything = cluster.pending
@@ -66,6 +87,14 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions,
     rest = as_usual(cluster, engine_of, simple)
     cluster.pending = everything
     pending = {pod.key for pod in question.pods}
+    if isinstance(found, Optimum):
+        extra = Counter(one.workload.priority for one in rest.placements if one.target and one.workload.key in pending)
+        levels = tuple(_with_extra(level, extra[level.priority]) for level in found.levels)
+        optimisation = Optimisation(
+            levels, found.n_moves, found.least_moves, tuple(steps), n_left_out=question.n_left_out
+        )
+    else:
+        optimisation = Optimisation(undecided=found)
     planned = [
         place_cluster.judged(PodPlacement(pod, node, _total(pod, engine_of)), cluster.not_judged.get(pod.key, ""))
         for step in steps
@@ -75,6 +104,15 @@ def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions,
     turn = {pod.key: number for number, pod in enumerate(everything)}
     placements = sorted([*planned, *rest.placements], key=lambda one: turn.get(one.workload.key, len(turn)))
     return msgspec.structs.replace(rest, placements=placements, optimisation=optimisation)
+
+
+def _with_extra(level: PriorityLevel, n: int) -> PriorityLevel:
+    """
+    A level with pods that were placed beyond the plan: the bound does not hold for these.
+
+    They are placed after a pod that was the first of a set and needs no peer, which it does not meet beside them.
+    """
+    return msgspec.structs.replace(level, n_placed=level.n_placed + n, most=level.n_pods) if n else level
 
 
 def _best(

@@ -24,7 +24,9 @@ def _merit(found: Optimisation) -> str:
         of_priority = f" of priority {level.priority}" if len(found.levels) > 1 else ""
         text = f"a better plan would place at most {level.most} instead of {level.n_placed} pods{of_priority}"
     else:
-        text = "proven: no plan places more pods" + (", by priority" if len(found.levels) > 1 else "")
+        text = "proven: no plan that keeps all rules places more pods" + (
+            ", by priority" if len(found.levels) > 1 else ""
+        )
     if not found.n_moves:
         return text
     moved = tables.counted(found.n_moves, "pod moves") if found.n_moves == 1 else f"{found.n_moves} pods move"
