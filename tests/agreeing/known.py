@@ -9,7 +9,7 @@ import copy
 import re
 
 from agreeing import bayplan_answers, comparing
-from reference import preemption, topology_spread
+from reference import cycle, inter_pod_affinity, preemption, topology_spread
 
 SPREAD = "terminating pods when preemption counts for a required spread constraint"
 IMAGES = "the sizes and counts of images in a cluster that changes"
@@ -39,13 +39,31 @@ def _without_images(answer):
 
 def _counts_images_as_of_then(found):
     """Every decision differs in nothing but the score of ImageLocality, given where the real scheduler placed pods."""
-    if "steps" not in found.question or "answers" not in found.real:
+    if "answers" not in found.real or not _changes_images(found.question):
         return False
     ours = bayplan_answers.answer(found.kind, found.question, as_placed_by=found.real)
     if "answers" not in ours:
         return False
     pairs = zip(found.real["answers"], ours["answers"], strict=True)
     return not any(comparing.difference("pods", _without_images(one), _without_images(other)) for one, other in pairs)
+
+
+def _changes_images(question):
+    """Whether a step adds, removes or changes a node, with other images than before."""
+    images = {one["metadata"]["name"]: _images(one) for one in question["nodes"]}
+    for step in question.get("steps", ()):
+        ((what, one),) = step.items()
+        if one.get("kind") != "Node":
+            continue
+        before = images.get(one["metadata"]["name"], [])
+        images[one["metadata"]["name"]] = [] if what == "delete" else _images(one)
+        if images[one["metadata"]["name"]] != before:
+            return True
+    return False
+
+
+def _images(node):
+    return node.get("status", {}).get("images", [])
 
 
 def _fails_on_volumes(found):
@@ -98,11 +116,26 @@ def _has_nominated_anti_affinity(found):
     question = copy.deepcopy(found.question)
     for pod in _waiting(question):
         pod["spec"].get("affinity", {}).pop("podAntiAffinity", None)
-    return question != found.question and not _differs(found, question)
+    return question != found.question and _skips_affinity(found.question) and not _differs(found, question)
+
+
+def _skips_affinity(question):
+    """Whether no running pod excludes the incoming one, which requires nothing of others; of a sequence, for some pod."""
+    if "steps" in question:
+        return any(not _requires_others(step["decide"]) for step in question["steps"] if "decide" in step)
+    running = [one for one in question["pods"] if not one.get("status", {}).get("nominatedNodeName")]
+    return inter_pod_affinity.before_filter(cycle.Cycle(question | {"pods": running})) == cycle.SKIP
+
+
+def _requires_others(pod):
+    sides = (pod["spec"].get("affinity", {}).get(side, {}) for side in ("podAffinity", "podAntiAffinity"))
+    return any(side.get("requiredDuringSchedulingIgnoredDuringExecution") for side in sides)
 
 
 def _has_nominated_user(found):
     """A pod whose claims nobody uses skips VolumeRestrictions, also where a nominated pod is going to use them."""
+    if "pod" in found.question and _has_running_user(found.question):
+        return False
     question = copy.deepcopy(found.question)
     claims = [one for one in _objects(question) if one["kind"] == "PersistentVolumeClaim"]
     once = {one["metadata"]["name"] for one in claims if ONCE in one.get("spec", {}).get("accessModes", ())}
@@ -112,6 +145,18 @@ def _has_nominated_user(found):
         if len(kept) < len(volumes):
             pod["spec"]["volumes"] = kept
     return question != found.question and not _differs(found, question)
+
+
+def _has_running_user(question):
+    """Whether a running pod uses a claim of the incoming pod."""
+    own = _claims(question["pod"])
+    running = (pod for pod in question["pods"] if pod["spec"].get("nodeName"))
+    return any(own & _claims(pod) for pod in running)
+
+
+def _claims(pod):
+    volumes = (one.get("persistentVolumeClaim") for one in pod["spec"].get("volumes", ()))
+    return {(pod["metadata"].get("namespace"), one["claimName"]) for one in volumes if one}
 
 
 def _ends_nominations_of_deleted_pods(found):
