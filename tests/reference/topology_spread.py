@@ -97,9 +97,11 @@ def default_selector(cycle):
         controller = cluster.find(owner["kind"], owner["name"], pod.namespace)
         if controller is None:
             continue
-        selector = (controller.get("spec") or {}).get("selector") or {}
+        spec = controller.get("spec") or {}
+        selector = spec.get("selector") or {}
         if (owner["apiVersion"], owner["kind"]) == ("v1", "ReplicationController"):
-            wanted.update(selector)
+            template = spec.get("template") or {}
+            wanted.update(selector or (template.get("metadata") or {}).get("labels") or {})
         elif (owner["apiVersion"], owner["kind"]) in (("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")):
             for key, value in (selector.get("matchLabels") or {}).items():
                 expressions.append({"key": key, "operator": "In", "values": [value]})

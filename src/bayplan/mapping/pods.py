@@ -61,6 +61,7 @@ SCHEDULING = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 # The controllers whose selector default spread constraints use: pkg/scheduler/framework/plugins/helper/spread.go.
 _SPREAD_BY_DEFAULT = frozenset((row.api_version, row.kind) for row in kinds.having(kinds.Trait.SPREADS))
+_REPLICATION_CONTROLLER = "ReplicationController"
 _MAX_CACHED_ANNOTATION_LENGTH = 4096  # longer ones are rare, and caching them would take memory
 
 
@@ -87,7 +88,9 @@ class SpreadContext(msgspec.Struct):
 
     def add_controller(self, written: Controller | ReplicationController) -> None:
         if isinstance(written, ReplicationController):
-            selector: label_model.Selector | None = label_model.equals(written.spec.selector or {})
+            # By default an API server selects the labels of the template.
+            matched = written.spec.selector or written.spec.template.metadata.labels or {}
+            selector: label_model.Selector | None = label_model.equals(matched)
         else:
             selector = selectors.selector_of(written.spec.selector)
         if selector is not None:
@@ -246,6 +249,10 @@ def _with_default_spread(
     required = [label_model.Requirement(key, label_model.IN, (value,)) for key, value in merged.items()]
     if controller is not None and (controller.api_version, controller.kind) in _SPREAD_BY_DEFAULT:
         selected = context.controllers.get((controller.kind, namespace, controller.name))
+        if selected is not None and controller.kind == _REPLICATION_CONTROLLER:
+            # A map of labels, as the selectors of Services are: where both have a key, its value counts.
+            own = {requirement.key for requirement in selected.requirements}
+            required = [requirement for requirement in required if requirement.key not in own]
         if selected is not None:
             required += selected.requirements
     return _spread_by_default(needs, label_model.selector_of(required)) if required else needs
