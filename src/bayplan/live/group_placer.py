@@ -35,6 +35,7 @@ from bayplan.queueing.group_attempt import GroupAttempt, GroupRequest
 from bayplan.queueing.pending_pod import PendingPod, QueueStage, decides_alike, is_held_back
 
 MAX_SEARCH_SECONDS = 2.0  # for a plan and for victims
+MAX_STEP_SECONDS = 0.004  # of looking for a group to try, before other tasks run
 MAX_CHECK_SECONDS = 0.004  # of checking assumed members, before other tasks run
 MAX_IDLE_SECONDS = 300.0  # after which the copy of the index is released
 PROBLEM_GRACE_SECONDS = 1.0  # before a group is told what is wrong with it: its members come one after the other
@@ -92,7 +93,8 @@ class GroupPlacer:
             return
         if now < self._no_attempt_before and self._queue.sizes[QueueStage.ACTIVE]:
             return
-        while (due := self._known.next_due(now)) is not None:
+        # Groups with which something is wrong take no attempt; the others wait until the loop comes back.
+        while self._clock() - now < MAX_STEP_SECONDS and (due := self._known.next_due(now)) is not None:
             attempt = self._begin(due, now)
             if attempt is not None:
                 self._is_trying = True
@@ -344,22 +346,21 @@ class GroupPlacer:
             group.quiet_until = now + len(told) * SECONDS_PER_MESSAGE
             self._reporter.waits(group.key, message, told, {})
         if not_told:
-            group.retry_at = min(group.retry_at, group.quiet_until)
+            self._known.retry_at(group, group.quiet_until)
 
     def _review_running(self, group: KnownGroup, now: float) -> None:
         """Tell if too few members of a group run, of which none is pending."""
-        placed = self._known.placed_of(group.key)
-        least = self._known.min_members(group.key, placed[0]) if placed else 0
-        if not 0 < len(placed) < least or self._known.has_pending(group.key):
+        least = self._known.is_below(group.key)
+        if not least or self._known.has_pending(group.key):
             self._known.forget(group)
             return
-        group.since = None
+        self._known.waits_no_longer(group)
         group.below_since = now if group.below_since is None else group.below_since
         if now - group.below_since < BELOW_GRACE_SECONDS:
             self._known.again(group, group.below_since + BELOW_GRACE_SECONDS)
         elif not group.told_below:
             group.told_below = True
-            self._reporter.below_min(group.key, placed, least)
+            self._reporter.below_min(group.key, self._known.placed_of(group.key), least)
 
     def _time_out(self, group: KnownGroup, now: float) -> None:
         """Tell that a group has waited too long; if it was bound in part and never ran, let go what is bound."""

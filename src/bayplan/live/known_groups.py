@@ -7,6 +7,8 @@ nobody.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -14,6 +16,7 @@ import msgspec
 from bayplan.grouping import pending_groups
 from bayplan.grouping.pending_groups import PendingGroup
 from bayplan.indexing.journal import Change, ChangeType
+from bayplan.live.group_turns import GroupTurns
 from bayplan.model.groups import MEMBER_OF, GroupSource
 from bayplan.model.workloads import Needs, Workload, WorkloadKey
 from bayplan.queueing.pending_pod import PendingPod, QueueStage
@@ -43,25 +46,25 @@ class KnownGroup:
     """
     A group with pending members, or of which members have left.
 
-    `since` is when it was first tried in vain, None while it does not wait; `n_timeouts` counts the time-outs since.
+    `since` is when it was first tried in vain, None while it does not wait; `timeout_at` is its next time-out.
     `below_since` is when members that ran became too few, with none pending. `has_run`: as many as must were bound at
     once. `is_released`: bound members are being deleted, because it never ran. `needs_peers`: a pod that is placed may
     be what it waits for. Until `quiet_until` its members are not told what is wrong with it.
     """
 
     __slots__ = (
-        "attempts", "below_since", "has_run", "is_growing", "is_released", "key", "n_timeouts", "needs_peers",
-        "not_before", "priority", "problem_since", "quiet_until", "retry_at", "since", "told_below", "tried",
+        "attempts", "below_since", "has_run", "is_growing", "is_released", "key", "needs_peers", "not_before",
+        "priority", "problem_since", "quiet_until", "retry_at", "since", "timeout_at", "told_below", "tried",
     )  # fmt: skip
 
     def __init__(self, key: str, now: float) -> None:
         self.key = key
-        self.tried, self.not_before, self.retry_at = now, 0.0, float("inf")
+        self.tried, self.not_before, self.retry_at, self.timeout_at = now, 0.0, math.inf, math.inf
         self.since: float | None = None
         self.below_since: float | None = None
         self.problem_since: float | None = None
         self.quiet_until = 0.0
-        self.attempts = self.priority = self.n_timeouts = 0
+        self.attempts = self.priority = 0
         self.is_growing = self.is_released = self.needs_peers = self.told_below = self.has_run = False
 
     @property
@@ -82,11 +85,9 @@ class KnownGroups:
     ) -> None:
         self._state, self._queue, self._index, self._waiting = state, state.queue, state.index, waiting
         self._limits, self._clock, self._backoff = limits, clock, backoff
-        self._groups: dict[str, KnownGroup] = {}
-        self._due: dict[str, None] = {}
+        self._turns: GroupTurns[KnownGroup] = GroupTurns()
+        self._groups = self._turns.groups
         self._placed: dict[str, set[WorkloadKey]] = {}
-        self._turns: dict[str, int] = {}  # the last turn of each namespace
-        self._n_turns = 0
         self._position = -1
 
     @property
@@ -102,7 +103,8 @@ class KnownGroups:
         self._position = journal.end
         if changes is None:
             self._count_all()
-            self._due.update(dict.fromkeys(self._groups))
+            for group in self._groups:
+                self._turns.mark_due(group)
         else:
             self._read(changes)
         for key in self._waiting.take_changed():
@@ -115,12 +117,12 @@ class KnownGroups:
                 self._placed.setdefault(record.workload.labels[MEMBER_OF], set()).add(key)
 
     def _read(self, changes: Iterable[Change]) -> None:
-        makes_room = has_new = False
+        is_other = makes_room = has_new = False
         records = self._index.records
         for change in changes:
             workload = change.workload
             if workload is None:
-                makes_room = True
+                is_other = True
                 continue
             record = records.get(workload.key)
             is_there = record is not None and record.shares == change.shares
@@ -131,8 +133,12 @@ class KnownGroups:
                 has_new |= is_there
             if workload.group is not None:
                 self._count(workload, is_there=record is not None)
-        if makes_room or has_new:
-            self._due.update((key, None) for key, group in self._groups.items() if makes_room or group.needs_peers)
+        if not (is_other or makes_room or has_new):
+            return
+        for key, group in self._groups.items():
+            # Room does not help where something is wrong with the group itself.
+            if is_other or (group.problem_since is None and (makes_room or group.needs_peers)):
+                self._turns.mark_due(key)
 
     def _count(self, workload: Workload, *, is_there: bool) -> None:
         """Count a member that runs, or no longer does."""
@@ -148,80 +154,69 @@ class KnownGroups:
 
     def _touch(self, key: str) -> None:
         if key not in self._groups:
-            self._groups[key] = KnownGroup(key, self._clock())
-        self._due[key] = None
+            self._turns.add(KnownGroup(key, self._clock()))
+        self._turns.mark_due(key)
 
     # Turns
 
     def next_due(self, now: float) -> KnownGroup | None:
         """The group whose turn it is; it is due again only after another change, or after some time."""
-        for group in self._groups.values():
-            if group.retry_at <= now:
-                self._due[group.key] = None
-        due = [self._groups[key] for key in self._due if key in self._groups]
-        ready = [one for one in due if one.not_before <= now]
-        if not ready:
-            return None
-        chosen = min(ready, key=self._order)
-        del self._due[chosen.key]
-        self._turns[chosen.namespace] = self._n_turns = self._n_turns + 1
-        chosen.tried, chosen.retry_at = now, float("inf")
+        chosen = self._turns.next_due(now)
+        if chosen is not None:
+            chosen.tried, chosen.retry_at = now, math.inf
         return chosen
-
-    def _order(self, group: KnownGroup) -> tuple[int, int, float, str]:
-        """By priority; then namespaces take turns, and in each the one is first that was tried longest ago."""
-        return -group.priority, self._turns.get(group.namespace, 0), group.tried, group.key
 
     def next_at(self) -> float | None:
         """When a group is due, or times out; None if only a change can lead to it."""
-        times = []
-        for key, group in self._groups.items():
-            times.append(group.not_before if key in self._due else group.retry_at)
-            if (timeout_at := self._timeout_at(group)) is not None:
-                times.append(timeout_at)
-        return min((time for time in times if time != float("inf")), default=None)
+        next_at = self._turns.next_at()
+        return None if next_at == math.inf else next_at
 
     def again(self, group: KnownGroup, not_before: float = 0.0) -> None:
         """Let a group be tried again although nothing has changed."""
         if group.key in self._groups:
-            self._due[group.key] = None
             group.not_before = max(group.not_before, not_before)
+            self._turns.mark_due(group.key)
+
+    def retry_at(self, group: KnownGroup, time: float) -> None:
+        """Let a group be tried again by that time although nothing has changed."""
+        group.retry_at = min(group.retry_at, time)
+        self._turns.rearm(group)
 
     def tried_in_vain(self, group: KnownGroup, *, counts: bool = True) -> None:
         """Note that a group could not be placed; the backoff doubles if that `counts` as an attempt."""
         now = self._clock()
         group.attempts += counts
-        group.since = now if group.since is None else group.since
+        if group.since is None:
+            group.since = now
+            group.timeout_at = now + self._limits.timeout if self._limits.timeout > 0 else math.inf
         group.not_before = now + (self._backoff(group.attempts) if counts else PROBLEM_RETRY_SECONDS)
         group.retry_at = now + RETRY_SECONDS
+        self._turns.rearm(group)
 
     def placed_now(self, group: KnownGroup, *, has_more: bool) -> None:
         """Note that enough members of a group are assumed."""
-        group.since, group.problem_since, group.n_timeouts, group.is_released = None, None, 0, False
+        group.problem_since, group.is_released = None, False
+        self.waits_no_longer(group)
         if has_more:
             self.again(group)  # the others are told why they wait
 
     def forget(self, group: KnownGroup) -> None:
         """Forget a group that has no pending members."""
-        self._groups.pop(group.key, None)
-        self._due.pop(group.key, None)
-        if not self._groups:
-            self._turns.clear()
+        self._turns.remove(group.key)
+
+    def waits_no_longer(self, group: KnownGroup) -> None:
+        """Note that a group is placed, or has no pending members."""
+        group.since, group.timeout_at = None, math.inf
 
     def timed_out(self, now: float) -> list[KnownGroup]:
         """The groups that have waited too long since the last call: again each time that the time-out has passed."""
         found = []
-        for group in self._groups.values():
-            timeout_at = self._timeout_at(group)
-            if timeout_at is not None and timeout_at <= now:
-                group.n_timeouts += 1
+        for group in self._turns.timed_out(now):
+            group.timeout_at += self._limits.timeout
+            self._turns.rearm(group)
+            if not group.is_growing:
                 found.append(group)
         return found
-
-    def _timeout_at(self, group: KnownGroup) -> float | None:
-        if group.since is None or group.is_growing or self._limits.timeout <= 0:
-            return None
-        return group.since + self._limits.timeout * (group.n_timeouts + 1)
 
     # Members
 
@@ -239,6 +234,15 @@ class KnownGroups:
         records = self._index.records
         members = [records[one].workload for one in sorted(self._placed.get(key, ())) if one in records]
         return [one for one in members if not one.terminating]
+
+    def is_below(self, key: str) -> int:
+        """How many members must run where fewer do, but some; 0 else. Not all are looked at, however many there are."""
+        records = self._index.records
+        there = (records[one].workload for one in self._placed.get(key, ()) if one in records)
+        running = (one for one in there if not one.terminating)
+        first = next(running, None)
+        least = 0 if first is None else self.min_members(key, first)
+        return least if 0 < 1 + sum(1 for _ in itertools.islice(running, max(least - 1, 0))) < least else 0
 
     def pending(self, key: str) -> PendingGroup | None:
         """A group with its pending members as they are known now; None if none is pending."""
