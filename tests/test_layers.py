@@ -30,6 +30,7 @@ LAYERS = (
     ("watching",),
     ("live", "webhook"),
     ("library",),
+    ("web",),
     ("cli", "testing", "pytest_plugin"),
     ("__main__",),
 )

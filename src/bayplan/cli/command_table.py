@@ -23,6 +23,7 @@ SUMMARIES: Mapping[str, str] = {
     "replay": "Repeat the decisions that `run --record` recorded, or explain one of them.",
     "run": "Run the scheduler on a live cluster.",
     "snapshot": "Write a cluster to one JSON file for a bug report.",
+    "ui": "Serve a page that shows where everything is, why, and what happens if.",
     "validate": "Check manifests as an API server does, without a cluster.",
     "version": "Print the version, and the supported versions of Kubernetes and Karmada.",
     "violations": "List violations of execution-time rules, and the pods that enforcement would evict.",

@@ -81,6 +81,15 @@ def watched(
     return WatchedState(_of_served_version(spec, console), what_if.supposed(), console.note)
 
 
+def followed_spec(
+    sources: InputOptions, decisions: DecisionOptions, console: Console, *, assumed_load: AssumedLoad = "current"
+) -> InputSpec:
+    """What the options say is read, as often as it is asked for, of the version of the API server if there is one."""
+    return _of_served_version(
+        spec_of(sources, None, decisions.settings(assumed_load), is_asked_once=False), console
+    )
+
+
 def _is_read_again(path: str) -> bool:
     return pathlib.Path(path).is_file() or pathlib.Path(path).is_dir()
 

@@ -16,6 +16,7 @@ from bayplan.library.inputs import STANDARD_INPUT, FetchedLists, InputSpec, Kept
 if TYPE_CHECKING:
     from bayplan.library.cluster import Cluster
     from bayplan.library.fleet import Fleet
+    from bayplan.library.reading import Reading
     from bayplan.watching.following import FollowedCluster
 
 POLL_SECONDS = 0.5
@@ -29,11 +30,18 @@ class WatchedState:
     """
     The state of one specification, each time as it is then; use it in a `with` block.
 
-    `on_trouble` is told once, until it changes again, why the cluster cannot be followed for now.
+    `on_trouble` is told once, until it changes again, why the cluster cannot be followed for now. `on_look` is called
+    at each look at the files, twice a second; what it raises ends `wait`.
     """
 
-    def __init__(self, spec: InputSpec, supposed: Supposed, on_trouble: Callable[[str], None]) -> None:
-        self._spec, self._supposed, self._on_trouble = spec, supposed, on_trouble
+    def __init__(
+        self,
+        spec: InputSpec,
+        supposed: Supposed,
+        on_trouble: Callable[[str], None],
+        on_look: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._spec, self._supposed, self._on_trouble, self._on_look = spec, supposed, on_trouble, on_look
         self._kept = Kept()
         self._cluster: FollowedCluster | None = None
         self._seen: Look = ()
@@ -56,6 +64,18 @@ class WatchedState:
         """The state as it is now."""
         from bayplan.library import fleet
 
+        self._look_again()
+        return fleet.opened(self._spec, scope, self._supposed, show, Materials(self._spec, self._kept))
+
+    def reading(self) -> Reading:
+        """The state as it is now, for questions of its own; what it was read from stays as it is for changes of it."""
+        from bayplan.library.reading import Reading
+
+        self._look_again()
+        return Reading(self._spec, Materials(self._spec, Kept(live=self._kept.live)))
+
+    def _look_again(self) -> None:
+        """Forget what was read before."""
         self._kept.files = None
         now = time.time_ns()
         self._seen = self._look()  # before it is read: what changes meanwhile is another state
@@ -64,7 +84,6 @@ class WatchedState:
             listed = [(one.name, bytes(one.data)) for one in self._cluster.sources()]
             not_listed, notes = tuple(self._cluster.kinds_not_listed), tuple(self._cluster.notes)
             self._kept.live = FetchedLists(listed, not_listed, notes)
-        return fleet.opened(self._spec, scope, self._supposed, show, Materials(self._spec, self._kept))
 
     def wait(self) -> None:
         """Return once a file or the cluster has changed, and then nothing more for a while."""
@@ -88,6 +107,7 @@ class WatchedState:
         self._is_troubled = True
 
     def _has_changed(self) -> bool:
+        self._on_look()
         return self._look() != self._seen
 
     def _look(self) -> Look:
