@@ -85,9 +85,7 @@ def followed_spec(
     sources: InputOptions, decisions: DecisionOptions, console: Console, *, assumed_load: AssumedLoad = "current"
 ) -> InputSpec:
     """What the options say is read, as often as it is asked for, of the version of the API server if there is one."""
-    return _of_served_version(
-        spec_of(sources, None, decisions.settings(assumed_load), is_asked_once=False), console
-    )
+    return _of_served_version(spec_of(sources, None, decisions.settings(assumed_load), is_asked_once=False), console)
 
 
 def _is_read_again(path: str) -> bool:

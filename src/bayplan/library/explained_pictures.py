@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bayplan.errors import InputError
 from bayplan.library import reading as states
+from bayplan.library.inputs import shows_nothing
+from bayplan.library.place_run import PlaceRequest, PlaceRun
 from bayplan.library.workload_names import ANY_KIND, WorkloadName
+from bayplan.reading.cluster import LoadedCluster
 
 if TYPE_CHECKING:
     from bayplan.engine.engine import EngineOf
     from bayplan.explaining.explanation import Explanation
+    from bayplan.library.explaining import ExplainedWorkload
     from bayplan.library.inputs import Supposed
     from bayplan.library.reading import Reading
     from bayplan.model.workloads import Workload, WorkloadKey
-    from bayplan.reading.cluster import LoadedCluster
 
 
 def explained(reading: Reading, supposed: Supposed, namespace: str, name: str) -> dict[str, Any]:
@@ -27,14 +31,21 @@ def explained(reading: Reading, supposed: Supposed, namespace: str, name: str) -
     from bayplan.library import explaining
     from bayplan.writing import explanations
 
-    asked = WorkloadName(ANY_KIND, name, namespace)
     with reading.asked():
         loaded = reading.loaded()
-        assert not hasattr(loaded, "bindings"), "the caller has looked"
-        reading.moved_to(object(), undoable=not loaded.rollouts)  # type: ignore[union-attr]
+        assert isinstance(loaded, LoadedCluster), "the caller has looked"
+        reading.moved_to(object(), undoable=not loaded.rollouts)
         engine_of = reading.engine_of()
-        cluster = states.supposing(loaded, supposed, engine_of)  # type: ignore[arg-type]
-        found = explaining.explain_pod(asked, cluster, engine_of, lambda _: True, alone=False, preempts=True)
+        cluster = states.supposing(loaded, supposed, engine_of)
+        asked = WorkloadName(ANY_KIND, name, namespace)
+        is_updated = bool(cluster.rollouts)
+        try:
+            found = explaining.explain_pod(asked, cluster, engine_of, lambda _: True, alone=False, preempts=True)
+        except InputError:
+            if not is_updated:
+                raise
+            found, cluster = _of_rollout(reading, supposed, f"{namespace}/{name}")
+            engine_of = reading.engine_of()
         warnings = explaining.warnings_of(found.explanation.workload, cluster)
         document = explanations.document(found.explanation, current=found.current)
         document["noFix"] = found.explanation.searched and not found.explanation.fixes
@@ -44,6 +55,18 @@ def explained(reading: Reading, supposed: Supposed, namespace: str, name: str) -
         if workload is not None:
             document |= _evidence(workload, found.explanation, cluster, engine_of)
     return document
+
+
+def _of_rollout(reading: Reading, supposed: Supposed, key: str) -> tuple[ExplainedWorkload, LoadedCluster]:
+    """The explanation of a pod that a rollout creates, in the state at its end; raises InputError if there is none."""
+    from bayplan.library.explaining import ExplainedWorkload
+
+    run = PlaceRun(reading, PlaceRequest(supposed=supposed))
+    placements = run.place(run.begin(shows_nothing), shows_nothing).placements
+    placement = next((one for one in placements if one.workload.key == key), None)
+    if placement is None:
+        raise InputError(f"no pod {key} is in the input, and no rollout creates it")
+    return ExplainedWorkload(run.explain(placement)), run.cluster
 
 
 def _workload(key: WorkloadKey, cluster: LoadedCluster) -> Workload | None:
@@ -69,7 +92,11 @@ def _evidence(
 
 
 def _rules(workload: Workload, explanation: Explanation, engine_of: EngineOf) -> list[dict[str, Any]]:
-    """Each rule that scores, with its weight and its raw scores by node; none if they are not those explained."""
+    """
+    Each rule that scores, with its weight and its raw scores by node; none if they are not those explained.
+
+    `rule` is its id, as failures have it, and `name` its name in scores, which is kube-scheduler's.
+    """
     from bayplan import schedule_pod
 
     decision = schedule_pod.schedule(workload, engine_of(workload))
@@ -83,6 +110,7 @@ def _rules(workload: Workload, explanation: Explanation, engine_of: EngineOf) ->
     found = []
     for one in decision.verdicts.results:
         if one.rule.name in by_rule and one.evaluation.raw is not None:
-            raw = {each.name: int(one.evaluation.raw[slots[each.name]]) for each in feasible}
-            found.append({"rule": one.rule.name, "weight": one.rule.weight, "raw": raw})
+            # Of shape (..., capacity): a number for each of several constraints, or one.
+            raw = {each.name: one.evaluation.raw[..., slots[each.name]].tolist() for each in feasible}
+            found.append({"rule": one.rule.id, "name": one.rule.name, "weight": one.rule.weight, "raw": raw})
     return found

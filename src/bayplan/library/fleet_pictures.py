@@ -38,7 +38,9 @@ def _cluster(target: Target) -> dict[str, Any]:
     facts = target.cluster
     assert facts is not None
     summary = facts.summary
-    taints = [f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}" for one in target.taints]
+    taints = [
+        f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}" for one in target.taints
+    ]
     amounts = {} if summary is None else {name: float(amount) for name, amount in summary.allocatable}
     taken = {} if summary is None else {name: float(amount) for name, amount in summary.allocated}
     return {

@@ -88,7 +88,7 @@ def state_of(reading: Reading, cluster: LoadedCluster) -> dict[str, Any]:
         "sets": sets.document(),
         "pods": pods,
         "refused": [f"{one.pod.metadata.namespace}/{one.pod.metadata.name}" for one in cluster.refused],
-        "notJudged": {key: why for key, why in sorted(cluster.not_judged.items())},
+        "notJudged": dict(sorted(cluster.not_judged.items())),
         "rollouts": len(cluster.rollouts),
         "notes": notes,
     }
@@ -122,7 +122,9 @@ def _columns(
 
 
 def _node(target: Target) -> dict[str, Any]:
-    taints = [f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}" for one in target.taints]
+    taints = [
+        f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}" for one in target.taints
+    ]
     return {
         "name": target.name,
         "labels": target.labels,
@@ -142,8 +144,10 @@ class Baseline(msgspec.Struct, frozen=True):
 def baseline_of(cluster: LoadedCluster) -> Baseline:
     """The cluster as it was read."""
     index = cluster.index
-    pods = {one.key: "" for one in cluster.pending} | {key: one.shares[0][0] for key, one in index.records.items()}
-    return Baseline({name: index.slots.at(slot) for name, slot in index.slots.by_name.items()}, dict(pods))
+    pods: dict[str, str] = {one.key: "" for one in cluster.pending} | {
+        str(key): one.shares[0][0] for key, one in index.records.items()
+    }
+    return Baseline({name: index.slots.at(slot) for name, slot in index.slots.by_name.items()}, pods)
 
 
 def placed(reading: Reading, supposed: Supposed, baseline: Baseline) -> dict[str, Any]:
@@ -197,7 +201,9 @@ def _pod_changes(
 
     def change(workload: Workload, node: str, placement: PodPlacement | None) -> None:
         key = workload.key
-        origin = before.get(key, "") or ("" if placement is None else placement.displaced_from or placement.preempted_from)
+        origin = before.get(key, "") or (
+            "" if placement is None else placement.displaced_from or placement.preempted_from
+        )
         is_same = key in before and before[key] == node and bool(node)
         if is_same or key in changes:
             return
@@ -213,13 +219,14 @@ def _pod_changes(
     for one in placements:
         now = after.get(one.workload.key)
         change(one.workload, one.target if now is None else now[1], one)
-    for key, (workload, node) in sorted(after.items()):
+    for _, (workload, node) in sorted(after.items()):
         change(workload, node, None)
-    gone = [key for key in sorted(before) if key not in after and key not in changes]
+    lost = {one.workload.key: _why(one) for one in placements if one.lost}
+    gone = {key: "" for key in sorted(before) if key not in after and key not in changes} | lost
     return {
         "moved": [one for one in changes.values() if one["to"]],
-        "waiting": [one for one in changes.values() if not one["to"]],
-        "gone": [{"pod": key, "from": before[key]} for key in gone],
+        "waiting": [one for key, one in changes.items() if not one["to"] and key not in lost],
+        "gone": [{"pod": key, "from": before.get(key, ""), "why": why} for key, why in gone.items()],
     }
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.errors import ArgumentError
 
-MAX_SUPPOSED = 200  # events of one what-if
+MAX_SUPPOSED = 5000  # events of one what-if
 _Texts = Annotated[list[str], msgspec.Meta(max_length=MAX_SUPPOSED)]
 
 

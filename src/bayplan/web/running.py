@@ -41,7 +41,9 @@ class StateFollower:
     An error of the first one ends it; later ones are told, since a file may be half written.
     """
 
-    def __init__(self, settings: PageSettings, on_moment: Callable[[Moment], None], on_trouble: Callable[[str], None]):
+    def __init__(
+        self, settings: PageSettings, on_moment: Callable[[Moment], None], on_trouble: Callable[[str], None]
+    ) -> None:
         self._settings, self._on_moment, self._on_trouble = settings, on_moment, on_trouble
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="bayplan-state", daemon=True)
@@ -130,5 +132,3 @@ async def served(settings: PageSettings) -> AsyncIterator[tuple[PageServer, int,
         follower.stop()
         await loop.run_in_executor(None, follower.join, 10 * POLL_SECONDS)
         ended.cancel()
-
-

@@ -44,7 +44,7 @@ export async function busy(work) {
 }
 
 export function announce(text) {
-  byId("announcement").textContent = shown(text, 600);
+  byId("announcement").textContent = shown(text.replaceAll("\n", ", "), 600);
 }
 
 function status() {

@@ -11,6 +11,7 @@ const MAX_ITEMS_DRAWN = 15000; // in one frame; above that they are bands too
 const MIN_SEEN_PIXELS = 10; // smaller areas are zoomed in on when they are to be seen
 const MAX_LINES = 400;
 const MAX_SCALE = 12;
+const LARGE_CANVAS = 2400; // pixels from which text is larger
 const NAME_PIXELS = 70; // the width from which a target has its name in it
 const FONT = '"DejaVu Sans", system-ui, sans-serif';
 
@@ -110,6 +111,7 @@ export class Drawing {
   reveal(area, holder = null) {
     const { x, y, scale } = this.camera;
     const { clientWidth: w, clientHeight: h } = this.canvas;
+    if (!w) return; // the table is shown instead
     const [left, top, right, bottom] = [(area.x - x) * scale, (area.y - y) * scale, (area.x + area.w - x) * scale, (area.y + area.h - y) * scale];
     if (Math.min(right - left, bottom - top) < MIN_SEEN_PIXELS) {
       const near = holder && !holder.tray ? holder : { x: area.x - 40, y: area.y - 30, w: area.w + 80, h: area.h + 60 };
@@ -264,7 +266,7 @@ export class Drawing {
       c.moveTo(box.x, box.y);
       c.lineTo(box.x + box.w, box.y + box.h);
     }
-    c.lineWidth = 1 / Math.min(1, this.camera.scale);
+    c.lineWidth = 1.5 / this.camera.scale;
     c.strokeStyle = colour;
     c.stroke();
     this.calls += 1;
@@ -410,7 +412,7 @@ export class Drawing {
 
   label(text, x, y, room, size, weight = "", colour = this.colours.text, align = "left") {
     const scale = this.camera.scale;
-    const pixels = Math.min(size * scale, 15);
+    const pixels = Math.min(size * scale, this.canvas.clientWidth > LARGE_CANVAS ? 22 : 15);
     if (pixels < 6.5 || room * scale < 14) return;
     const { context: c } = this;
     const most = Math.floor((room * scale) / (pixels * 0.56));

@@ -87,7 +87,7 @@ function outcome({ pods, nodes, blocked, rollouts, summary, warnings, notes }) {
     ...(blocked.length ? [el("h3", { class: "bad" }, "Evictions that are blocked"), listed(blocked, (one) => [itemButton(one.pod), ` on ${one.node}: ${one.why}`])] : []),
     ...(pods.waiting.length ? [el("h3", { class: "bad" }, `Without a node: ${pods.waiting.length.toLocaleString("en")}`), listed(pods.waiting, (one) => [itemButton(one.pod), el("div", { class: "quiet" }, one.why)])] : []),
     ...(n ? [el("h3", {}, `Placed or moved: ${n.toLocaleString("en")}`), listed(pods.moved, where)] : []),
-    ...(pods.gone.length ? [el("h3", {}, `Gone: ${pods.gone.length.toLocaleString("en")}`), listed(pods.gone, (one) => `${one.pod} from ${one.from || "the queue"}`)] : []),
+    ...(pods.gone.length ? [el("h3", {}, `Gone: ${pods.gone.length.toLocaleString("en")}`), listed(pods.gone, (one) => [`${one.pod} from ${one.from || "the queue"}`, one.why ? el("div", { class: "quiet" }, one.why) : null])] : []),
     ...(rollouts.length ? [el("h3", {}, "Rollouts"), listed(rollouts, (one) => [one.workload, ": ", el("span", { class: one.result === "complete" ? "good" : "bad" }, one.result), one.why ? el("div", { class: "quiet" }, one.why) : null])] : []),
     ...warnings.map((one) => el("p", { class: "warn" }, one)),
     ...(notes.length ? [el("details", {}, el("summary", {}, "Notes"), el("ul", {}, notes.map((one) => el("li", {}, one))))] : []),

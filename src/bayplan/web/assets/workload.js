@@ -26,7 +26,9 @@ export function workloadPanel() {
 
 function facts(item) {
   const { scene } = app;
-  const where = item.target >= 0 ? targetButton(scene.targets[item.target].name) : el("span", { class: "bad" }, "pending");
+  const shares = scene.isFleet ? scene.items.filter((one) => one.key === item.key && one.target >= 0) : [item].filter((one) => one.target >= 0);
+  const where = shares.length ? shares.map((one) => el("div", {}, targetButton(scene.targets[one.target].name), scene.isFleet && one.replicas ? ` ${counted(one.replicas, "replica")}` : ""))
+    : el("span", { class: "bad" }, "pending");
   const rows = [["on", where]];
   if (item.from >= 0) rows.push(["before", targetButton(scene.targets[item.from].name)]);
   if (item.owner) rows.push(["controller", item.owner]);
@@ -123,20 +125,27 @@ function matrix(found) {
   const verdicts = Object.entries(found.verdicts);
   if (!verdicts.length) return [];
   const { scene } = app;
+  const raw = new Map(found.rules.map((one) => [one.rule, one]));
+  const idOf = new Map(found.rules.map((one) => [one.name, one.rule])); // scores have the scheduler's name of a rule
+  const nameOf = new Map();
   const rules = new Set();
   for (const [, one] of verdicts) {
-    Object.keys(one.scores).forEach((rule) => rules.add(rule));
+    for (const name of Object.keys(one.scores)) {
+      const id = idOf.get(name) ?? name;
+      rules.add(id);
+      nameOf.set(id, name);
+    }
     one.failures.forEach((failure) => rules.add(failure.rule));
   }
-  const raw = new Map(found.rules.map((one) => [one.rule, one]));
   const columns = [...rules].sort();
   const chosen = (name) => name === found.target || Boolean(found.clusters?.some((one) => one.name === name));
   verdicts.sort(([a, x], [b, y]) => chosen(b) - chosen(a) || y.fits - x.fits || (y.score ?? 0) - (x.score ?? 0) || (a < b ? -1 : 1));
   const cell = (rule, name, one) => {
     if (one.failures.some((failure) => failure.rule === rule)) return el("td", { class: "bad" }, "✗");
-    if (!(rule in one.scores)) return el("td", { class: "quiet" }, one.fits ? "–" : "");
+    const weighted = one.scores[nameOf.get(rule)];
+    if (weighted === undefined) return el("td", { class: "quiet" }, one.fits ? "–" : "");
     const score = raw.get(rule)?.raw[name];
-    return el("td", { class: "number" }, String(one.scores[rule]), score === undefined ? "" : el("span", { class: "quiet" }, ` (${score})`));
+    return el("td", { class: "number" }, String(weighted), score === undefined ? "" : el("span", { class: "quiet" }, ` (${[score].flat().join(", ")})`));
   };
   const row = ([name, one]) => el("tr", {},
     el("th", { scope: "row" }, targetButton(name)), el("td", { class: one.fits ? "good" : "bad" }, chosen(name) ? "chosen" : one.fits ? "fits" : "rejected"),
