@@ -1,9 +1,9 @@
-# Requirements: python3 with venv and pip, make, git. Nothing is installed outside .venv, except by `lock` (.venv-lock) and
-# by `kube-servers` and the targets that need servers (docs/how-to/test-against-a-real-api-server.md).
+# Requirements: python3 with venv and pip, make, git. Nothing is installed outside .venv, except by `lock` (.venv-lock), by
+# `chromium` (with apt-get) and by `kube-servers` and the targets that need servers (docs/how-to/test-against-a-real-api-server.md).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html')
+SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html' -o -name '*.js' -o -name '*.css' -o -name '*.svg')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help setup demo check format test site chart fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults fleet-faults soak-fleet group-rounds rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
@@ -35,6 +35,15 @@ check: setup  ## check format, lint, strict types and import layers
 format:  ## format the code and fix what the linter can fix
 	$(BIN)/ruff format src tests benchmarks tools/site tools/chart tools/release
 	$(BIN)/ruff check --fix src tests benchmarks tools/site tools/chart tools/release
+
+.PHONY: chromium
+chromium:  ## install Debian's Chromium for the tests of the page, where there is none and apt-get works as root
+	@command -v chromium >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	  else \
+	    echo "there is no Chromium: tests of the page are skipped"; \
+	  fi; }
 
 test: setup  ## run all tests that need no server
 	$(BIN)/pytest -n 2

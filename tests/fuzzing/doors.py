@@ -162,6 +162,7 @@ DOORS = (
     Door("decide-fleet", ("decide", "fleet"), lambda: {"doc": [[one] for one in seeds.questions_of("fleet")]}, {"doc": spelling.LINES}, "doc", weight=7),
     Door("decide-admission", ("decide", "admission"), lambda: {"doc": [[one] for one in seeds.questions_of("admission")]}, {"doc": spelling.LINES},
          "doc", weight=7),
+    Door("page", ("page", ("-f", "--state", "--state"), "doc", (f"node/{ANY_NODE}", _ZONE, f"cluster/{ANY_CLUSTER}")), _objects(seeds.manifests, seeds.fleets, seeds.broken), _SEVERAL, weight=3),
     Door("kubeconfig", ("kubeconfig", "config"), lambda: {"config": seeds.kubeconfigs()}, {"config": spelling.ONE}, weight=2),
 )  # fmt: skip
 BY_NAME = {door.name: door for door in DOORS}

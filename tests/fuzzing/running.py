@@ -89,6 +89,8 @@ def peak_bytes():
 def _invoked(arguments):
     if arguments[0] == "kubeconfig":
         return _read_kubeconfig(arguments[1])
+    if arguments[0] == "page":
+        return _ask_the_page(*arguments[1:])
     try:
         main.cli.main(args=list(arguments), prog_name="bayplan")
     except SystemExit as end:
@@ -109,6 +111,41 @@ def _read_kubeconfig(name):
         main.Console().error(error)
         return 2
     return 0
+
+
+def _ask_the_page(how, name, lost):
+    """What the page asks its server: `bayplan ui` itself does not end."""
+    from bayplan.library.arguments import Given
+    from bayplan.library.inputs import InputSpec
+    from bayplan.library.reading import Reading
+    from bayplan.web import questions
+    from bayplan.web.moments import Moment
+
+    given = Given((name,))
+    console, code = main.Console(), 0
+    try:
+        spec = InputSpec(change=given) if how == "-f" else InputSpec(state=given)
+        moment = Moment(Reading(spec), 1, {})
+    except BayplanError as error:
+        console.error(error)
+        return 2
+    what_if = questions.WhatIf(lose=[lost])
+    workload = {"namespace": "shop", "name": "web-1"}
+    for ask in (
+        moment.violations,
+        lambda: moment.place(questions.PlaceQuestion()),
+        lambda: moment.place(questions.PlaceQuestion(what_if)),
+        lambda: moment.explain(questions.ExplainQuestion(**workload)),
+        lambda: moment.fix(questions.FixQuestion(**workload, fix=1)),
+        lambda: moment.scale(questions.ScaleQuestion(**workload, replicas=[3])),
+    ):
+        try:
+            console.answer(ask().decode())
+        except BayplanError as error:
+            console.error(error)
+            code = 2
+    console.answer(moment.state.decode())
+    return code
 
 
 @contextlib.contextmanager

@@ -34,7 +34,15 @@ def test_every_door_is_opened_and_most_seeds_are_valid(place):
 
 
 # What reads no document, and options that say where messages go, how servers are reached, or start a program.
-NO_DOOR = {"completion", "explain-rule", "run", "version", "webhook-certificates", "config"}
+NO_DOOR = {
+    "completion",
+    "explain-rule",
+    "run",
+    "version",
+    "webhook-certificates",
+    "config",
+    "ui",
+}  # the door `page` asks what `ui` is asked
 NOT_ASKED = {
     "--context", "--kubeconfig", "--server", "--token", "--as", "--as-group", "--as-uid", "--insecure-skip-tls-verify", "--request-timeout", "--output-file",
     "--quiet", "--no-color", "--help", "--recursive", "--kustomize", "--all-namespaces", "--exit-zero", "--apply", "--yes", "--at-once", "--per-minute", "--timeout",

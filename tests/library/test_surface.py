@@ -78,6 +78,7 @@ BUILT_ON = {
     "rebalance": ("Cluster.rebalance", "Fleet.rebalance"),
     "replay": ("replay", "explain_decision"),
     "snapshot": ("Cluster.snapshot", "Fleet.snapshot"),
+    "ui": ("Cluster.explain", "Cluster.violations", "Fleet.place", "Fleet.explain", "Fleet.scale", "Fleet.violations"),
     "validate": ("validate",),
     "version": ("__version__",),
     "violations": ("Cluster.violations", "Fleet.violations"),

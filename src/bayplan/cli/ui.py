@@ -107,6 +107,9 @@ def ui(
     from bayplan.web.running import PageSettings
 
     host, port = value_types.host_and_port(bind_address)
+    if not host:  # for others it means every address, which is too much to be meant by a port alone
+        expected = f"expected an address such as 127.0.0.1:8700 or 0.0.0.0:8700, got {bind_address!r}"
+        raise click.BadParameter(expected, param_hint="--bind-address")
     tls = _tls(tls_cert_file, tls_private_key_file)
     is_loopback = access.is_loopback(host)
     token = secrets.token_urlsafe(32) if require_token or not is_loopback else ""
@@ -132,8 +135,7 @@ async def _serve(settings: PageSettings, console: Console) -> int:
     from bayplan.web import running
 
     async with running.served(settings) as (page, port, ended):
-        shown = settings.host or "0.0.0.0"  # noqa: S104  # what was asked for is printed
-        host = f"[{shown}]" if ":" in shown else shown
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
         scheme = "http" if settings.tls is None else "https"
         fragment = f"#token={settings.rules.token}" if settings.rules.token else ""
         console.answer(f"{scheme}://{host}:{port}/{fragment}\n")
