@@ -9,6 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+import document_schemas
 from bayplan.web import access, serving
 from bayplan.web.access import AccessRules
 
@@ -41,8 +42,10 @@ async def asked(url, path, body=None, method=None, **headers):
         how = method or ("GET" if body is None else "POST")
         async with session.request(how, f"{url}{path}", data=data, headers=sent) as response:
             text = await response.read()
-            is_json = response.content_type == "application/json" and text
-            return response.status, response.headers, json.loads(text) if is_json else text
+            found = json.loads(text) if response.content_type == "application/json" and text else text
+            if isinstance(found, dict):
+                document_schemas.check(found)
+            return response.status, response.headers, found
 
 
 async def test_the_state_has_every_node_and_pod(url):
@@ -92,19 +95,21 @@ async def test_the_answers_agree_with_the_library(url):
     }
     explained = bayplan.Cluster.from_manifests(EXAMPLE).explain("pod/web-4").to_dict()
     _, _, document = await asked(url, "api/v1/explain", {"namespace": "shop", "name": "web-4"})
+    document = document["explanation"]
     assert document["verdicts"] == explained["verdicts"]
     assert [one["change"] for one in document["fixes"]] == [one["change"] for one in explained["fixes"]]
 
 
 async def test_an_explanation_has_raw_scores_weights_and_peers(url):
     _, _, found = await asked(url, "api/v1/explain", {"namespace": "shop", "name": "web-1"})
-    assert found["target"] == "node-a1"
+    verdicts = found["explanation"]["verdicts"]
+    assert found["explanation"]["target"] == "node-a1"
     affinity = next(one for one in found["rules"] if one["rule"] == "pod-affinity")
     assert affinity["weight"] == 2
     assert affinity["raw"]["node-a1"] > affinity["raw"]["node-b1"]
-    scores = found["verdicts"]["node-a1"]["scores"]
+    scores = verdicts["node-a1"]["scores"]
     assert set(scores) == {one["name"] for one in found["rules"]}
-    assert sum(scores.values()) == found["verdicts"]["node-a1"]["score"]
+    assert sum(scores.values()) == verdicts["node-a1"]["score"]
     attracting = [one for one in found["relations"] if one["effect"] == "attracts"]
     assert [(one["peers"], one["weight"], one["ofPeer"]) for one in attracting] == [(["shop/cache-1"], 100, False)]
 
@@ -128,7 +133,7 @@ async def test_a_hypothetical_manifest_is_placed_and_explained(url):
         _, _, why = await asked(
             url, "api/v1/explain", {"namespace": "shop", "name": "new", "whatIf": {"apply": [manifest]}}
         )
-        assert why["target"] == new["to"]
+        assert why["explanation"]["target"] == new["to"]
     status, _, _ = await asked(url, "api/v1/explain", {"namespace": "shop", "name": "new"})
     assert status == 400  # nothing of it is left
 
@@ -142,7 +147,9 @@ async def test_the_manifests_of_a_fix_can_be_tried(url):
     _, _, why = await asked(
         url, "api/v1/explain", {"namespace": "shop", "name": "web-4", "whatIf": {"apply": fixed["manifests"]}}
     )
-    assert why["target"] == next(one["to"] for one in found["pods"]["moved"] if one["pod"] == "shop/web-4")
+    assert why["explanation"]["target"] == next(
+        one["to"] for one in found["pods"]["moved"] if one["pod"] == "shop/web-4"
+    )
 
 
 @pytest.mark.parametrize("path, body, expected", [
@@ -320,7 +327,7 @@ async def test_a_fleet_has_its_clusters_bindings_and_replicas(fleet):
     _, _, scaled = await asked(fleet, "api/v1/scale", {**name, "replicas": [3, 30]})
     assert [sum(one["clusters"].values()) for one in scaled["steps"]] == [3, 30]
     _, _, why = await asked(fleet, "api/v1/explain", name)
-    assert {cluster: one["tier"] for cluster, one in why["verdicts"].items() if one["fits"]} == {
+    assert {cluster: one["tier"] for cluster, one in why["explanation"]["verdicts"].items() if one["fits"]} == {
         "idc-1": 0,
         "idc-2": 0,
         "cloud-1": 1,

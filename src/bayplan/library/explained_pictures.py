@@ -47,14 +47,17 @@ def explained(reading: Reading, supposed: Supposed, namespace: str, name: str) -
             found, cluster = _of_rollout(reading, supposed, f"{namespace}/{name}")
             engine_of = reading.engine_of()
         warnings = explaining.warnings_of(found.explanation.workload, cluster)
-        document = explanations.document(found.explanation, current=found.current)
-        document["noFix"] = found.explanation.searched and not found.explanation.fixes
         workload = _workload(found.explanation.workload, cluster)
-        document["warnings"] = [str(one) for one in warnings]
-        document["rules"], document["relations"] = [], []
-        if workload is not None:
-            document |= _evidence(workload, found.explanation, cluster, engine_of)
-    return document
+        evidence = {} if workload is None else _evidence(workload, found.explanation, cluster, engine_of)
+    return {
+        "explanation": explanations.document(found.explanation, current=found.current),
+        "noFix": found.explanation.searched and not found.explanation.fixes,
+        "warnings": [str(one) for one in warnings],
+        "notes": [],
+        "rules": [],
+        "relations": [],
+        **evidence,
+    }
 
 
 def _of_rollout(reading: Reading, supposed: Supposed, key: str) -> tuple[ExplainedWorkload, LoadedCluster]:

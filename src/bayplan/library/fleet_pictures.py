@@ -107,8 +107,14 @@ def planned(one: PlannedBinding) -> dict[str, Any]:
 def explained(fleet: Fleet, namespace: str, name: str) -> dict[str, Any]:
     """The explanation of one binding by its own name."""
     found = (fleet.only(namespace=namespace) if namespace else fleet).explain(f"resourcebinding/{name}")
-    document = found.to_dict()
-    return {**document, "rules": [], "relations": [], "notes": list(found.notes), "warnings": []}
+    return {
+        "explanation": found.to_dict(),
+        "noFix": False,
+        "warnings": [],
+        "notes": list(found.notes),
+        "rules": [],
+        "relations": [],
+    }
 
 
 def scaled(fleet: Fleet, namespace: str, name: str, replicas: list[int]) -> dict[str, Any]:

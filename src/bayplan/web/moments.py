@@ -8,7 +8,7 @@ read again from memory, and the last few are kept, since a page asks about the s
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -25,7 +25,13 @@ from bayplan.web.questions import ExplainQuestion, FixQuestion, PlaceQuestion, S
 from bayplan.writing import tables, versioned
 
 MAX_CHANGES_KEPT = 2
-NO_CHANGE: tuple[bytes, ...] = ()
+CLUSTER_STATE = "ClusterState"
+FLEET_STATE = "FleetState"
+PLACED_DIFFERENCE = "PlacedDifference"
+EXAMINED_WORKLOAD = "ExaminedWorkload"
+FIXED_MANIFESTS = "FixedManifests"
+SCALED_BINDING = "ScaledBinding"
+VIOLATED_RULES = "ViolatedRules"
 
 
 class Moment:
@@ -47,8 +53,11 @@ class Moment:
         noun, several = ("cluster", "clusters") if self.is_fleet else ("node", "nodes")
         n_targets, n_workloads = len(content[several]), pictures.n_workloads(content)
         self.title = f"{tables.counted(n_targets, noun)} and {tables.counted(n_workloads, 'workload')}"
-        kind = "FleetState" if self.is_fleet else "ClusterState"
-        self.state = self._written(kind, {**source, **content})
+        content = {"revision": revision, **source, **content}
+        document = (
+            versioned.document(FLEET_STATE, content) if self.is_fleet else versioned.document(CLUSTER_STATE, content)
+        )
+        self.state = versioned.json_line(document)
 
     def place(self, asked: PlaceQuestion) -> bytes:
         reading, supposed = self._after(asked.what_if)
@@ -56,7 +65,7 @@ class Moment:
             found = fleet_pictures.placed(Fleet(reading, Scope(), supposed))
         else:
             found = pictures.placed(reading, supposed, self._baseline)
-        return self._written("PlacedDifference", found)
+        return versioned.json_line(versioned.document(PLACED_DIFFERENCE, {"revision": self.revision, **found}))
 
     def explain(self, asked: ExplainQuestion) -> bytes:
         reading, supposed = self._after(asked.what_if)
@@ -64,7 +73,7 @@ class Moment:
             found = fleet_pictures.explained(Fleet(reading, Scope(), supposed), asked.namespace, asked.name)
         else:
             found = explained_pictures.explained(reading, supposed, asked.namespace, asked.name)
-        return self._written("Explanation", found)
+        return versioned.json_line(versioned.document(EXAMINED_WORKLOAD, {"revision": self.revision, **found}))
 
     def fix(self, asked: FixQuestion) -> bytes:
         if self.is_fleet:
@@ -72,14 +81,16 @@ class Moment:
         reading, supposed = self._after(asked.what_if)
         cluster = Cluster(reading, Scope(namespace=asked.namespace), supposed)
         fixed = cluster.explain(f"pod/{asked.name}").apply_fix(asked.fix)
-        return self._written("FixedManifests", {"manifests": fixed.manifests, "deleted": fixed.deleted})
+        content = {"revision": self.revision, "manifests": fixed.manifests, "deleted": fixed.deleted}
+        return versioned.json_line(versioned.document(FIXED_MANIFESTS, content))
 
     def scale(self, asked: ScaleQuestion) -> bytes:
         if not self.is_fleet:
             raise ArgumentError("replicas are scaled in fleets: this is a cluster of nodes")
         reading, supposed = self._after(asked.what_if)
         fleet = Fleet(reading, Scope(namespace=asked.namespace or None), supposed)
-        return self._written("FleetScaling", fleet_pictures.scaled(fleet, asked.namespace, asked.name, asked.replicas))
+        found = fleet_pictures.scaled(fleet, asked.namespace, asked.name, asked.replicas)
+        return versioned.json_line(versioned.document(SCALED_BINDING, {"revision": self.revision, **found}))
 
     def violations(self) -> bytes:
         """The violated rules; the page draws them."""
@@ -99,12 +110,8 @@ class Moment:
             }
             for one in found.rules
         ]
-        return self._written("Violations", {"rules": rules, "exact": found.exact, "summary": list(found.summary)})
-
-    def _written(self, kind: str, content: Mapping[str, Any]) -> bytes:
-        document = versioned.document(kind, {"revision": self.revision, **content})
-        document["kind"] = kind
-        return versioned.json_line(document)
+        content = {"revision": self.revision, "rules": rules, "exact": found.exact, "summary": list(found.summary)}
+        return versioned.json_line(versioned.document(VIOLATED_RULES, content))
 
     def _after(self, what_if: WhatIf) -> tuple[Reading, Supposed]:
         """The state with the change of a what-if applied, and what is supposed to happen to it."""
@@ -140,6 +147,3 @@ class Moment:
         while len(self._changed) > MAX_CHANGES_KEPT:
             self._changed.popitem(last=False)
         return found
-
-
-Answer = Callable[[Moment], bytes]

@@ -209,7 +209,8 @@ async function explain(key) {
   const { namespace, name } = item;
   let found;
   try {
-    found = await busy(ask("explain", { namespace, name, whatIf: whatIfBody(app.view.steps) }));
+    const { explanation, ...evidence } = await busy(ask("explain", { namespace, name, whatIf: whatIfBody(app.view.steps) }));
+    found = { ...explanation, ...evidence };
   } catch (error) {
     found = { problem: error.message };
   }
