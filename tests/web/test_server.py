@@ -244,6 +244,15 @@ async def test_every_answer_needs_the_token_and_the_page_itself_does_not():
         assert (await asked(url, "api/v1/state", Authorization="Bearer secret", Host="evil.example"))[0] == 421
 
 
+def test_the_page_loads_every_module_at_once():
+    """A module that is missing from the head would be loaded only after those that import it."""
+    from bayplan.web import assets_table
+
+    found = assets_table.by_path()
+    modules = {path for path in found if path.endswith(".js")}
+    assert {path for path in modules if path in found["/"].content.decode()} == modules
+
+
 @pytest.mark.parametrize("host, loopback", [
     ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("", False), ("::", False), ("host.example", False), ("10.0.0.1", False),
 ])  # fmt: skip

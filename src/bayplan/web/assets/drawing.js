@@ -185,7 +185,7 @@ export class Drawing {
     this.drawItems(visible, camera.scale);
     this.drawLines();
     this.drawFocus();
-    this.stats = { frames: this.stats.frames + 1, calls: this.calls, items: this.nItems, scriptMs: performance.now() - started };
+    this.stats = { firstMs: this.stats.firstMs ?? performance.now(), frames: this.stats.frames + 1, calls: this.calls, items: this.nItems, scriptMs: performance.now() - started };
     this.onFrame?.();
   }
 
