@@ -29,6 +29,7 @@ LAYERS = (
     ("writing",),
     ("watching",),
     ("live", "webhook"),
+    ("simulating",),
     ("library",),
     ("web",),
     ("cli", "testing", "pytest_plugin"),

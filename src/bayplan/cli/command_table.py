@@ -22,6 +22,7 @@ SUMMARIES: Mapping[str, str] = {
     "rebalance": "Plan the fewest moves that better satisfy soft rules, and optionally make them.",
     "replay": "Repeat the decisions that `run --record` recorded, or explain one of them.",
     "run": "Run the scheduler on a live cluster.",
+    "simulate": "Simulate what happens to a cluster in the course of a timeline, and check expectations.",
     "snapshot": "Write a cluster to one JSON file for a bug report.",
     "ui": "Serve a page that shows where everything is, why, and what happens if.",
     "validate": "Check manifests as an API server does, without a cluster.",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bayplan.errors import Fault
     from bayplan.library.cluster import Cluster
     from bayplan.library.fleet import Fleet
-    from bayplan.library.inputs import InputSpec
+    from bayplan.library.inputs import InputSpec, Materials
     from bayplan.library.settings import Settings
     from bayplan.library.state import State
     from bayplan.library.watched import WatchedState
@@ -140,6 +140,14 @@ def read(
     for note in reading.notes:
         console.note(note)
     return found
+
+
+def materials(sources: InputOptions, decisions: DecisionOptions, console: Console, *, is_asked_once: bool) -> Materials:
+    """What the options say is read, for what reads it as it is written."""
+    from bayplan.library.inputs import Materials
+
+    spec = spec_of(sources, None, decisions.settings(), is_asked_once=is_asked_once)
+    return Materials(_of_served_version(spec, console) if sources.is_live else spec)
 
 
 def warn(warnings: Iterable[Fault], console: Console) -> None:

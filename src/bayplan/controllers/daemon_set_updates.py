@@ -99,10 +99,7 @@ class PodsByNode:
     def __init__(self, state: DaemonSetState, nodes: Mapping[str, NodeState]) -> None:
         self.state, self.names, self.strays = state, list(nodes), set[str]()
         self.n_desired = sum(node.runs for node in nodes.values())
-        self.max_surge = scaled(state.max_surge, self.n_desired, up=True)
-        self.max_unavailable = scaled(state.max_unavailable, self.n_desired, up=True)
-        if self.n_desired and not self.max_unavailable and not self.max_surge:
-            self.max_unavailable = 1
+        self._set_limits()
         self.n_waiting = self.n_available = 0
         self.managed: set[int] = set()
         self.roles: dict[str, set[int]] = {GOES: set(), LEAVES: set(), RENEWED: set(), CANDIDATE: set()}
@@ -113,11 +110,23 @@ class PodsByNode:
         for name in nodes:
             self._judge(name)
 
+    def _set_limits(self) -> None:
+        self.max_surge = scaled(self.state.max_surge, self.n_desired, up=True)
+        self.max_unavailable = scaled(self.state.max_unavailable, self.n_desired, up=True)
+        if self.n_desired and not self.max_unavailable and not self.max_surge:
+            self.max_unavailable = 1
+
     def put(self, pod: PodEntry) -> None:
         """Take in a pod."""
         if pod.node:
             self._pods.setdefault(pod.node, {})[pod.name] = pod
             self._judge(pod.node)
+
+    def node_changed(self, name: str) -> None:
+        """One of the nodes is another by now; the numbers that depend on how many nodes run a pod change with it."""
+        self.n_desired = sum(node.runs for node in self._nodes.values())
+        self._set_limits()
+        self._judge(name)
 
     def remove(self, pod: PodEntry) -> None:
         """Forget a pod."""

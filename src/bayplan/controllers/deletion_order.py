@@ -49,7 +49,8 @@ class DeletionOrder:
     """
 
     def __init__(self, pods: Iterable[PodEntry], n_on_node: Mapping[str, int], now: int | None) -> None:
-        self._n_on_node, self._now = n_on_node, now
+        self.now = now
+        self._n_on_node = n_on_node
         self._by_node: dict[str, dict[str, PodEntry]] = {}
         self._sorted: dict[str, list[PodEntry]] = {}  # not of nodes to which a pod was added since
         self._heap: list[_FirstOfNode] = []
@@ -89,7 +90,7 @@ class DeletionOrder:
         return found
 
     def _compare_on_node(self, one: PodEntry, other: PodEntry) -> int:
-        return _compare(one, other, 0, 0, self._now)
+        return _compare(one, other, 0, 0, self.now)
 
     def _push(self, node: str, place: int) -> None:
         pods = self._sorted.get(node)
@@ -98,7 +99,7 @@ class DeletionOrder:
             pods = self._sorted[node] = sorted(self._by_node[node].values(), key=key)
         self._first.pop(node, None)
         if place < len(pods):
-            first = _FirstOfNode(pods[place], place, self._n_on_node.get(node, 0), self._now)
+            first = _FirstOfNode(pods[place], place, self._n_on_node.get(node, 0), self.now)
             self._first[node] = first
             heapq.heappush(self._heap, first)
 

@@ -116,7 +116,7 @@ class RolloutPods(MutableMapping[str, PodEntry]):
         one = self.of_set(name)
         if n_deleted >= len(one.active):
             return sorted(one.active, key=self._places.__getitem__)
-        if one.order is None:
+        if one.order is None or one.order.now != now:
             one.order = DeletionOrder(map(self._pods.__getitem__, one.active), self._n_on_node, now)
         return [pod.name for pod in one.order.first(n_deleted)]
 

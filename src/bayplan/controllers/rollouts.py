@@ -89,6 +89,10 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
         name = next((pod.name for pod in self.pods.values() if not (pod.active and pod.ready)), "")
         return NOT_READY.format(name) if name else ""
 
+    def continue_names(self, former: Rollout) -> None:
+        """Generate names where the former rollout of this controller stopped, so that none is used again."""
+        self._generated = former._generated
+
     def _names(self, base: str) -> Iterator[str]:
         if base not in self._generated:
             self._generated[base] = pod_templates.unique_names(f"{base}-", self.taken, self.key.namespace)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bayplan.library.explanation import Explanation
     from bayplan.library.plan import Plan, Room
     from bayplan.library.running import MovePlan, QuotaReport, Violations
+    from bayplan.library.simulation import ComparedRuns, SimulationRun, SimulationRunner
     from bayplan.model.workloads import Workload
     from bayplan.reading.cluster import LoadedCluster
     from bayplan.wire.observed import ObservedNode
@@ -239,6 +240,48 @@ class Cluster(State):
             )
             return running.move_plan_of(moves.plan(limits), cluster.index, self._reading.notes)
 
+    def simulate(
+        self,
+        timeline: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        all_events: bool = False,
+        at: Iterable[float] = (),
+    ) -> SimulationRun:
+        """
+        What happens to the cluster in the course of a timeline, and whether that is as the timeline expects.
+
+        The timeline is a file, or a mapping with its fields. With `all_events` the answer has also those that every pod
+        goes through. `at` are times in seconds, at which the answer has the state of the cluster.
+        """
+        from bayplan.library.simulation import SimulationRequest
+
+        request = SimulationRequest(timeline=timeline, all_events=all_events, at=_times("at", at))
+        return self._simulations().run(request)
+
+    def compare_simulations(
+        self,
+        timeline: str | os.PathLike[str] | Mapping[str, Any],
+        other: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        at: Iterable[float] = (),
+    ) -> ComparedRuns:
+        """
+        Two simulations of the cluster side by side.
+
+        The second one has another timeline, another KubeSchedulerConfiguration, or manifests that are applied at its
+        beginning: `other` is the file of one of these, or a timeline as a mapping.
+        """
+        from bayplan.library.simulation import SimulationRequest
+
+        request = SimulationRequest(timeline=timeline, at=_times("at", at))
+        return self._simulations().compare(request, other)
+
+    def _simulations(self) -> SimulationRunner:
+        from bayplan.library.simulation import SimulationRunner
+
+        self._check_is_about_all("simulate")
+        return SimulationRunner(self._reading.materials, self._show)
+
     def audit(self, settings: AuditSettings | None = None, *, name: str = "", repair: bool = False) -> ClusterAudit:
         """
         Whether the nodes run on separate machines, and what remains after the loss of one.
@@ -279,3 +322,11 @@ class Cluster(State):
         if not isinstance(found, LoadedCluster):
             raise InputError("the input has Cluster objects: it is a fleet, use Fleet")
         return found
+
+
+def _times(argument: str, given: Iterable[float]) -> tuple[float, ...]:
+    """Times in seconds, in order."""
+    found = tuple(given)
+    for one in found:
+        arguments.check_seconds(argument, one)
+    return tuple(sorted(set(map(float, found))))

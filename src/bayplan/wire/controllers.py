@@ -49,6 +49,8 @@ class ControllerSpec(WireObject):
     strategy: UpdateStrategy | None = None
     update_strategy: UpdateStrategy | None = None
     pod_management_policy: str = ""
+    min_ready_seconds: Int32 = 0
+    revision_history_limit: Int32 | None = None
 
 
 class ControllerCondition(WireObject):
@@ -93,10 +95,28 @@ class ScaleTargetReference(WireObject):
     name: str = ""
 
 
+class ScalingPolicy(WireObject):
+    type: str = ""
+    value: Int32 = 0
+    period_seconds: Int32 = 0
+
+
+class ScalingRules(WireObject):
+    stabilization_window_seconds: Int32 | None = None
+    select_policy: str | None = None
+    policies: list[ScalingPolicy] | None = None
+
+
+class AutoscalerBehavior(WireObject):
+    scale_up: ScalingRules | None = None
+    scale_down: ScalingRules | None = None
+
+
 class HorizontalPodAutoscalerSpec(WireObject):
     scale_target_ref: ScaleTargetReference | None = None
     min_replicas: Int32 | None = None
     max_replicas: Int32 | None = None
+    behavior: AutoscalerBehavior | None = None
 
 
 class HorizontalPodAutoscalerStatus(WireObject):
@@ -160,6 +180,7 @@ class PodDisruptionBudgetSpec(WireObject):
     selector: LabelSelector | None = None
     min_available: Int32 | str | None = None
     max_unavailable: Int32 | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(WireObject):

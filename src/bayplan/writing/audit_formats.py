@@ -49,6 +49,19 @@ def junit(suites: Sequence[JunitSuite]) -> str:
     return "\n".join([*head, *lines, "</testsuites>"]) + "\n"
 
 
+def suite(name: str, testcases: Sequence[str], n_failed: int) -> JunitSuite:
+    """A suite of testcases, of which none is skipped."""
+    numbers = _numbers(len(testcases), n_failed, 0)
+    lines = [f"  <testsuite name={_quoted(name)} {numbers}>", *testcases, "  </testsuite>"]
+    return JunitSuite(tuple(lines), len(testcases), n_failed, 0)
+
+
+def testcase(name: str, classname: str, failure: str) -> str:
+    """A testcase, which has failed if there is a message."""
+    head = f"    <testcase name={_quoted(name)} classname={_quoted(classname)}"
+    return f"{head}>\n      <failure message={_quoted(failure)}/>\n    </testcase>" if failure else f"{head}/>"
+
+
 def junit_suite(
     audit: Audit, *, allow_undecided: bool, provenance: Provenance | None = None, cluster: str = ""
 ) -> JunitSuite:

@@ -52,6 +52,11 @@ def rows_page(title: str, content: Table, explanations: Mapping[str, str] | None
     return _document(title, f"<h1>{_safe(title)}</h1>{_table(content.columns, rows)}{texts}")
 
 
+def tables_page(title: str, found: Sequence[tuple[str, Table]]) -> str:
+    """Several tables with their headings; one without rows is left out."""
+    return _document(title, f"<h1>{_safe(title)}</h1>" + "".join(section(*one) for one in found if one[1].rows))
+
+
 def section(title: str, content: Table) -> str:
     """A further table of a page, with its heading."""
     rows = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>\n" for row in content.rows)
