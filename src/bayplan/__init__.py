@@ -33,6 +33,14 @@ if TYPE_CHECKING:
     from bayplan.library.replays import Replay, ReplayedDecision, explain_decision, replay
     from bayplan.library.running import ChargedNamespace, MovePlan, PlannedMove, QuotaReport, ViolatedRule, Violations
     from bayplan.library.settings import Settings
+    from bayplan.library.simulation import (
+        ClusterMoment,
+        ComparedRuns,
+        JudgedExpectation,
+        SimulationRun,
+        TimelineEvent,
+        WorkloadOutcome,
+    )
     from bayplan.library.validation import Problem, Validation, validate
 
 _MODULES = {
@@ -52,6 +60,14 @@ _MODULES = {
     "library.replays": ("Replay", "ReplayedDecision", "explain_decision", "replay"),
     "library.running": ("ChargedNamespace", "MovePlan", "PlannedMove", "QuotaReport", "ViolatedRule", "Violations"),
     "library.settings": ("Settings",),
+    "library.simulation": (
+        "ClusterMoment",
+        "ComparedRuns",
+        "JudgedExpectation",
+        "SimulationRun",
+        "TimelineEvent",
+        "WorkloadOutcome",
+    ),
     "library.validation": ("Problem", "Validation", "validate"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
@@ -66,6 +82,8 @@ __all__ = [
     "Cluster",
     "ClusterAudit",
     "ClusterError",
+    "ClusterMoment",
+    "ComparedRuns",
     "Explanation",
     "Fault",
     "FixedManifests",
@@ -73,6 +91,7 @@ __all__ = [
     "FleetPlan",
     "FleetScaling",
     "InputError",
+    "JudgedExpectation",
     "MovePlan",
     "NodeLabelChange",
     "NodeLabels",
@@ -91,12 +110,15 @@ __all__ = [
     "RoomForPod",
     "RuleFailure",
     "Settings",
+    "SimulationRun",
     "StateSnapshot",
     "SuggestedFix",
+    "TimelineEvent",
     "Validation",
     "Verdict",
     "ViolatedRule",
     "Violations",
+    "WorkloadOutcome",
     "__version__",
     "decide",
     "explain_decision",

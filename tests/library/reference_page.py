@@ -27,6 +27,9 @@ SECTIONS = {
     "Audits": (
         "AuditSettings", "ClusterAudit", "AuditCheck", "AuditReport", "node_labels", "NodeLabels", "NodeLabelChange"
     ),
+    "Simulations": (
+        "SimulationRun", "ComparedRuns", "JudgedExpectation", "TimelineEvent", "WorkloadOutcome", "ClusterMoment"
+    ),
     "Reasons, recordings and single decisions": (
         "explain_rule", "Reasons", "ReasonPage", "replay", "Replay", "ReplayedDecision", "explain_decision", "decide"
     ),

@@ -9,7 +9,7 @@ import pytest
 from bayplan.enforcing.move_execution import EvictionRejected, MoveSettings, MoveWaiting
 from bayplan.enforcing.rebalancing import DisruptionLimits
 from bayplan.kube_api import connect
-from bayplan.live.moving import Mover
+from bayplan.live.moving import Mover, tools_of
 from bayplan.live.pod_moves import PodMoves
 from bayplan.reading import cluster
 from bayplan.reading.files import ReadOptions
@@ -44,7 +44,7 @@ async def moving(server, planned, timeout=300.0):  # noqa: ASYNC109 - a setting,
     happened = []
     async with connect.from_kubeconfig(server.kubeconfig()) as connection:
         mover = Mover(
-            connection,
+            tools_of(connection),
             *planned,
             read_cluster=lambda: read_cluster(server),
             report=happened.append,

@@ -259,16 +259,15 @@ async def _move(
     console: Console,
 ) -> MovesOutcome:
     """Make the moves; the summary is printed even if an error ends them."""
-    from bayplan.live.moving import Mover
+    from bayplan.live import moving
     from bayplan.writing import rebalance_report
 
     def report(event: MoveEvent) -> None:
         console.note(rebalance_report.event_line(event))
 
     async with cluster.open() as connection:
-        mover = Mover(
-            connection, plan, view, read_cluster=load, report=report, settings=settings, on_trouble=console.warning
-        )
+        tools = moving.tools_of(connection, console.warning)
+        mover = moving.Mover(tools, plan, view, read_cluster=load, report=report, settings=settings)
         with _interruptible(mover):
             try:
                 return await mover.run()

@@ -245,13 +245,13 @@ class Cluster(State):
         timeline: str | os.PathLike[str] | Mapping[str, Any],
         *,
         all_events: bool = False,
-        at: Iterable[float] = (),
+        at: Iterable[float | str] = (),
     ) -> SimulationRun:
         """
         What happens to the cluster in the course of a timeline, and whether that is as the timeline expects.
 
         The timeline is a file, or a mapping with its fields. With `all_events` the answer has also those that every pod
-        goes through. `at` are times in seconds, at which the answer has the state of the cluster.
+        goes through. `at` are times, in seconds or written as in timelines, whose state is part of the answer.
         """
         from bayplan.library.simulation import SimulationRequest
 
@@ -263,7 +263,7 @@ class Cluster(State):
         timeline: str | os.PathLike[str] | Mapping[str, Any],
         other: str | os.PathLike[str] | Mapping[str, Any],
         *,
-        at: Iterable[float] = (),
+        at: Iterable[float | str] = (),
     ) -> ComparedRuns:
         """
         Two simulations of the cluster side by side.
@@ -324,9 +324,14 @@ class Cluster(State):
         return found
 
 
-def _times(argument: str, given: Iterable[float]) -> tuple[float, ...]:
-    """Times in seconds, in order."""
-    found = tuple(given)
-    for one in found:
-        arguments.check_seconds(argument, one)
-    return tuple(sorted(set(map(float, found))))
+def _times(argument: str, given: Iterable[float | str]) -> tuple[float, ...]:
+    """Times of a timeline, in seconds and in order."""
+    from bayplan.simulating import timeline_fields
+
+    found = set()
+    for one in given:
+        seconds = timeline_fields.parse_duration(one)
+        if seconds is None:
+            raise ArgumentError(f"{timeline_fields.EXPECTED_DURATION}, got {one!r}", argument=argument)
+        found.add(seconds)
+    return tuple(sorted(found))

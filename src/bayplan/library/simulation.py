@@ -13,7 +13,7 @@ from bayplan.errors import ArgumentError, InputError
 from bayplan.library import arguments
 from bayplan.library import settings as deciding
 from bayplan.library.answers import DOCUMENT_FORMATS, Answer, frozen
-from bayplan.library.inputs import Show, shows_nothing, sources_of
+from bayplan.library.inputs import Show, outside_of_event_loops, shows_nothing, sources_of
 
 if TYPE_CHECKING:
     from bayplan.library.inputs import Materials
@@ -115,7 +115,7 @@ class SimulationRun(Answer, msgspec.Struct, frozen=True, eq=False):
         from bayplan.simulating import results
         from bayplan.writing import versioned
 
-        return versioned.document(results.KIND, results.content(self._result))
+        return versioned.document("Simulation", results.content(self._result))
 
     def _rows(self) -> Iterable[Mapping[str, Any]]:
         events: list[Mapping[str, Any]] = self.to_dict()["events"]
@@ -164,7 +164,7 @@ class ComparedRuns(Answer, msgspec.Struct, frozen=True, eq=False):
         from bayplan.writing import versioned
 
         first, second = map(results.content, self._results())
-        return versioned.document(results.COMPARISON_KIND, {"ok": self.ok, "first": first, "second": second})
+        return versioned.document("SimulationComparison", {"ok": self.ok, "first": first, "second": second})
 
     def _rows(self) -> Iterable[Mapping[str, Any]]:
         from bayplan.simulating import reports
@@ -252,7 +252,8 @@ class SimulationRunner:
         )
         for remark in state.remarks:
             simulation.events.remark(remark)
-        simulation.run()
+        with outside_of_event_loops() as run:
+            run(simulation.run)
         return _run_of(results.result_of(simulation, seed), (*notes, *inputs.hints, *inputs.state_notes()))
 
     def _read(self) -> tuple[Any, list[Pod], tuple[AppliedObject, ...], list[str]]:

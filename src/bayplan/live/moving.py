@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -32,6 +33,7 @@ from bayplan.enforcing.move_execution import (
 from bayplan.enforcing.rebalancing import Rebalancing, WorkloadMove
 from bayplan.errors import ClusterError
 from bayplan.kube_api.connection import Connection
+from bayplan.kube_api.decoding import Key
 from bayplan.kube_api.errors import ApiError, ForbiddenError, UnauthorizedError
 from bayplan.live.cluster_writer import (
     ApiServerWriter,
@@ -50,6 +52,29 @@ NOT_OBSERVED = "it was listed, but has not been seen since"
 NOT_AUTHORIZED = (ForbiddenError, UnauthorizedError)
 
 
+class FollowedPods(Protocol):
+    """The pods of the namespaces that are followed; `changed` is set when one is added, changed or deleted."""
+
+    pods: dict[Key, SeenPod]
+    changed: asyncio.Event
+
+    async def follow(self, namespaces: Iterable[str]) -> None:
+        """Follow these namespaces too, and return when their pods are known."""
+        ...
+
+
+class MoveTools(msgspec.Struct, frozen=True):
+    """How a mover evicts pods, and how it follows what becomes of them."""
+
+    writer: ClusterWriter
+    follow_pods: Callable[[BackgroundTasks], FollowedPods]
+
+
+def tools_of(connection: Connection, on_trouble: Callable[[str], None] = lambda _text: None) -> MoveTools:
+    """Evict through an API server, and watch its pods."""
+    return MoveTools(ApiServerWriter(connection), lambda tasks: PodWatch(connection, tasks, on_trouble))
+
+
 class Mover:
     """
     Moves pods by evicting them. `outcome` is what was done so far; `interrupt`, once set, ends the run before a move.
@@ -59,35 +84,34 @@ class Mover:
 
     def __init__(
         self,
-        connection: Connection,
+        tools: MoveTools,
         plan: Rebalancing,
         view: PodMoves,
         *,
         read_cluster: Callable[[], PodMoves],
         report: Callable[[MoveEvent], None],
         settings: MoveSettings,
-        on_trouble: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         uids = {move.workload: view.cluster.index.records[move.workload].workload.uid for move in plan.moves}
         self.outcome = MovesOutcome(plan=plan)
         self.interrupt = asyncio.Event()
-        self._connection, self._read_cluster, self._report = connection, read_cluster, report
-        self._writer: ClusterWriter = ApiServerWriter(connection)
+        self._tools, self._writer = tools, tools.writer
+        self._read_cluster, self._report = read_cluster, report
         self._execution = MoveExecution(plan, uids, settings)
-        self._settings, self._on_trouble, self._clock = settings, on_trouble, clock
+        self._settings, self._clock = settings, clock
 
     async def run(self) -> MovesOutcome:
         """Run until all moves are made, none can be made, or `interrupt` is set."""
         try:
             async with BackgroundTasks() as background_tasks:
-                await self._carry_out(PodWatch(self._connection, background_tasks, self._on_trouble))
+                await self._carry_out(self._tools.follow_pods(background_tasks))
         finally:
             self.outcome.left = self._execution.left
             self.outcome.interrupted = self.interrupt.is_set()
         return self.outcome
 
-    async def _carry_out(self, watch: PodWatch) -> None:
+    async def _carry_out(self, watch: FollowedPods) -> None:
         deadline = self._clock() + self._settings.timeout
         while not self.interrupt.is_set() and not self.outcome.stopped:
             view = await asyncio.to_thread(self._read_cluster)
@@ -113,7 +137,7 @@ class Mover:
             async with asyncio.timeout(waiting.seconds):
                 await self.interrupt.wait()
 
-    async def _evict_and_wait(self, moves: Sequence[WorkloadMove], view: PodMoves, watch: PodWatch) -> bool:
+    async def _evict_and_wait(self, moves: Sequence[WorkloadMove], view: PodMoves, watch: FollowedPods) -> bool:
         """Evict these pods and wait for their replacements. Return whether any pod was evicted."""
         refs = {move.workload: _ref(view, move.workload) for move in moves}
         await watch.follow(ref.namespace for ref in refs.values())
@@ -153,7 +177,7 @@ class Mover:
         return True
 
     async def _wait_for_replacements(
-        self, evicted: Sequence[SeenPod], before: frozenset[str], watch: PodWatch
+        self, evicted: Sequence[SeenPod], before: frozenset[str], watch: FollowedPods
     ) -> tuple[Replacement, ...]:
         """Return the replacements of the evicted pods when all are complete, on timeout or on interrupt."""
         deadline = self._clock() + self._settings.timeout

@@ -20,14 +20,14 @@ from bayplan.simulating.cluster_api import named
 from bayplan.simulating.disruptions import is_ready
 from bayplan.simulating.event_log import EventLog
 from bayplan.simulating.store import Store
-from bayplan.wire.controllers import HorizontalPodAutoscaler, ScalingPolicy, ScalingRules
+from bayplan.wire.controllers import AutoscalerPolicy, AutoscalerRules, HorizontalPodAutoscaler
 
 AUTOSCALER = "HorizontalPodAutoscaler"
 SYNC_SECONDS = 15.0  # --horizontal-pod-autoscaler-sync-period
 TOLERANCE = 0.1  # --horizontal-pod-autoscaler-tolerance
 DOWN_WINDOW_SECONDS = 300  # --horizontal-pod-autoscaler-downscale-stabilization
-_DEFAULT_UP = (ScalingPolicy(type="Pods", value=4, period_seconds=15), ScalingPolicy(type="Percent", value=100, period_seconds=15))  # fmt: skip # noqa: E501
-_DEFAULT_DOWN = (ScalingPolicy(type="Percent", value=100, period_seconds=15),)
+_DEFAULT_UP = (AutoscalerPolicy(type="Pods", value=4, period_seconds=15), AutoscalerPolicy(type="Percent", value=100, period_seconds=15))  # fmt: skip # noqa: E501
+_DEFAULT_DOWN = (AutoscalerPolicy(type="Percent", value=100, period_seconds=15),)
 
 
 class LoadCurve(msgspec.Struct, frozen=True):
@@ -142,7 +142,7 @@ class AutoscalerController:
         return [pod for owner in owners for pod in self._store.pods_of(owner)]
 
 
-def _window(rules: ScalingRules | None, default: int) -> int:
+def _window(rules: AutoscalerRules | None, default: int) -> int:
     found = None if rules is None else rules.stabilization_window_seconds
     return default if found is None else found
 
@@ -163,7 +163,7 @@ def _limited(
     current: int,
     history: _History,
     now: float,
-    rules: tuple[ScalingRules | None, ScalingRules | None],
+    rules: tuple[AutoscalerRules | None, AutoscalerRules | None],
 ) -> int:
     """No more than the policies allow (convertDesiredReplicasWithBehaviorRate)."""
     if wanted == current:
@@ -183,7 +183,7 @@ def _limited(
     return max(wanted, min(current, (min if select == "Max" else max)(allowed)))
 
 
-def _allowed(policy: ScalingPolicy, current: int, history: _History, now: float, *, is_up: bool) -> int:
+def _allowed(policy: AutoscalerPolicy, current: int, history: _History, now: float, *, is_up: bool) -> int:
     """The size that one policy allows, from the size at the beginning of its period."""
     lately = [n for at, n in history.changes if at > now - policy.period_seconds]
     begun = current - sum(n for n in lately if n > 0) if is_up else current - sum(n for n in lately if n < 0)

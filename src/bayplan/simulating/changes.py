@@ -33,8 +33,8 @@ from bayplan.simulating.timeline import (
     Relabel,
     Restart,
     Scale,
-    Taint,
     TaintChange,
+    TaintNodes,
 )
 from bayplan.simulating.timeline_fields import written_duration
 from bayplan.wire.nodes import WireTaint
@@ -87,7 +87,7 @@ class Changes:
             case Relabel():
                 for one, labels in action.objects:
                     self._relabel(one.key, labels)
-            case Taint():
+            case TaintNodes():
                 for choice, _, changes in action.nodes:
                     for name in timeline_checks.nodes_of(choice, self._store.nodes()):
                         self._taint(name, changes)

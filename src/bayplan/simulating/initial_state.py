@@ -27,8 +27,8 @@ from bayplan.wire.pods import Pod, PodCondition
 # Nodes and namespaces first, pods last: each pod is counted on its node when it is added.
 _FIRST = (
     "Namespace", "PriorityClass", "Node", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity",
-    "VolumeAttachment", "PersistentVolume", "PersistentVolumeClaim", "Service", "PodGroup", "LimitRange", "ResourceQuota",
-    "PodDisruptionBudget", "HorizontalPodAutoscaler",
+    "VolumeAttachment", "PersistentVolume", "PersistentVolumeClaim", "Service", "PodGroup", "LimitRange",
+    "ResourceQuota", "PodDisruptionBudget", "HorizontalPodAutoscaler",
 )  # fmt: skip
 LONG_AGO = "2025-12-31T00:00:00Z"  # since when hand-written pods that run are ready
 

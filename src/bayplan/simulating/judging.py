@@ -17,6 +17,7 @@ from bayplan.simulating import measuring
 from bayplan.simulating.cluster_api import MOVED, ClusterApi
 from bayplan.simulating.measuring import Measures
 from bayplan.simulating.node_lifecycle import NodeLifecycle
+from bayplan.simulating.store import key_of
 from bayplan.simulating.timeline import Expectation, Step
 from bayplan.wire.nodes import Node
 from bayplan.wire.pods import Pod
@@ -134,10 +135,13 @@ class Judge:
                 return {key: use.missing_seconds for key, use in measures.totals_of_workloads()}.get(of, 0.0)  # type: ignore[arg-type]
 
     def _pods(self, one: Expectation, of: ObjectKey | None) -> list[Pod]:
-        counts = measuring.serves if one.subject == "ready" else measuring.runs
+        is_counted = self._serves if one.subject == "ready" else measuring.runs
         assert of is not None, "the reader asks for the workload"
         owners = [of, *(ObjectKey("ReplicaSet", of.namespace, s.metadata.name) for s in self._store.owned_sets(of))]
-        return [pod for owner in owners for pod in self._store.pods_of(owner) if counts(pod)]
+        return [pod for owner in owners for pod in self._store.pods_of(owner) if is_counted(pod)]
+
+    def _serves(self, pod: Pod) -> bool:
+        return key_of(pod) in self._measures.serving
 
     def _in_every_domain(self, one: Expectation) -> tuple[bool, str]:
         """Count in each domain that has a node which is ready."""

@@ -7,7 +7,7 @@ Everything is counted as it changes, so that a long simulation takes no more mem
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -99,7 +99,7 @@ class WorkloadUse(msgspec.Struct):
 
 
 class Measures:
-    """The sums. `thresholds` are the times that expectations ask about."""
+    """The sums. `lost` are nodes whose machine is lost, `thresholds` the times that expectations ask about."""
 
     def __init__(
         self,
@@ -107,6 +107,8 @@ class Measures:
         tracker: ViolationTracker,
         events: EventLog,
         clock: Callable[[], float],
+        *,
+        lost: Container[str],
         thresholds: Iterable[float],
     ) -> None:
         self._store, self._tracker, self._events, self._clock = store, tracker, events, clock
@@ -115,6 +117,8 @@ class Measures:
         self.violations = Durations(clock, limits)
         self.violation_count: Counter[str] = Counter()
         self.workloads: dict[ObjectKey, WorkloadUse] = {}
+        self.serving: set[ObjectKey] = set()
+        self._lost = lost
         self._known: tuple[Violation, ...] | None = None
         self._broken: dict[ViolationId, str] = {}
         store.listen(self._changed)
@@ -131,10 +135,20 @@ class Measures:
     def _changed(self, key: ObjectKey, before: Any, after: Any) -> None:
         if key.kind == POD:
             self._pod_changed(key, before, after)
-        elif key.kind in WORKLOADS and (after is None or owner_of(after) is None):
+        elif key.kind in WORKLOADS and owner_of(after or before) is None:
             use = self.workloads.setdefault(key, WorkloadUse(since=self._clock()))
             use.count(self._clock())
-            use.desired = 0 if after is None else desired_of(after)
+            if after is None:
+                use.desired = 0
+            elif key.kind != "DaemonSet":
+                use.desired = desired_of(after)
+
+    def set_desired(self, key: ObjectKey, desired: int) -> None:
+        """How many pods a DaemonSet asks for, which depends on the nodes."""
+        use = self.workloads.get(key)
+        if use is not None and use.desired != desired:
+            use.count(self._clock())
+            use.desired = desired
 
     def _pod_changed(self, key: ObjectKey, before: Pod | None, after: Pod | None) -> None:
         is_pending = after is not None and waits(after)
@@ -142,14 +156,23 @@ class Measures:
             self.pending.begin(key, self.root_of(after))
         elif key in self.pending:
             self.pending.end(key)
-        change = (after is not None and serves(after)) - (before is not None and serves(before))
-        root = self.root_of(after or before) if change else None  # type: ignore[arg-type]
-        if root is not None and root in self.workloads:
-            use = self.workloads[root]
+        self._update_serving(key, after or before, is_gone=after is None)  # type: ignore[arg-type]
+
+    def _update_serving(self, key: ObjectKey, pod: Pod, *, is_gone: bool = False) -> None:
+        """A pod that is reported as ready serves nothing while its machine is lost, whoever knows of it."""
+        is_serving = not is_gone and is_reported_ready(pod) and pod.spec.node_name not in self._lost
+        if is_serving == (key in self.serving):
+            return
+        (self.serving.add if is_serving else self.serving.remove)(key)
+        use = self.workloads.get(self.root_of(pod))
+        if use is not None:
             use.count(self._clock())
-            use.ready += change
-            if root.kind == "DaemonSet":
-                use.desired = max(use.desired, use.ready)
+            use.ready += 1 if is_serving else -1
+
+    def machine_changed(self, node: str) -> None:
+        """A machine is lost, or is back."""
+        for pod in self._store.pods_on(node):
+            self._update_serving(ObjectKey(POD, pod.metadata.namespace, pod.metadata.name), pod)
 
     def settled(self) -> None:
         """Take note of the violations at this moment."""
@@ -180,10 +203,8 @@ class Measures:
 
 
 def desired_of(found: Any) -> int:
-    """The replicas that a workload asks for; a DaemonSet's are the most that it has had."""
+    """The replicas that a workload asks for."""
     replicas = getattr(found.spec, "replicas", None)
-    if found.kind == "DaemonSet":
-        return 0
     return 1 if replicas is None else int(replicas)
 
 
@@ -192,8 +213,8 @@ def waits(pod: Pod) -> bool:
     return not pod.spec.node_name and pod.status.phase not in FINISHED and pod.metadata.deletion_timestamp is None
 
 
-def serves(pod: Pod) -> bool:
-    """Whether the pod is ready and stays."""
+def is_reported_ready(pod: Pod) -> bool:
+    """Whether the pod is ready and stays, as its status says."""
     return is_ready(pod) and pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 
@@ -37,6 +38,7 @@ class NodeLifecycle:
     def __init__(self, store: Store, kubelets: Kubelets, events: EventLog, loop: asyncio.AbstractEventLoop) -> None:
         self._store, self._kubelets, self._events, self._loop = store, kubelets, events, loop
         self.not_ready: dict[str, None] = {}
+        self.on_machine_changed: Callable[[str], None] = lambda _: None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._to_evict: dict[str, None] = {}  # nodes that wait for their taint of the effect NoExecute
         self._last_taint: dict[Zone, float] = {}
@@ -53,6 +55,7 @@ class NodeLifecycle:
         if name in self._kubelets.lost:
             return
         self._kubelets.lose(name)
+        self.on_machine_changed(name)
         self._events.record(f"Node {name}", "MachineLost")
         self._at_monitoring(name, GRACE_SECONDS, self._mark_not_ready)
 
@@ -62,6 +65,7 @@ class NodeLifecycle:
             return False
         self._events.record(f"Node {name}", "MachineRecovered")
         self._kubelets.recover(name)
+        self.on_machine_changed(name)
         self._at_monitoring(name, 0.0, self._mark_ready)
         return True
 
@@ -72,7 +76,7 @@ class NodeLifecycle:
         self._kubelets.lost.discard(name)
         self.not_ready.pop(name, None)
         self._to_evict.pop(name, None)
-        self._taint_in_turn()
+        self._look_again()
 
     def _at_monitoring(self, name: str, after: float, call: object) -> None:
         """Act in the first round of the monitor so many seconds from now."""
@@ -95,7 +99,7 @@ class NodeLifecycle:
         for pod in self._store.pods_on(name):
             self._kubelets.set_ready(pod, is_now_ready=False)
         self._to_evict[name] = None
-        self._taint_in_turn()
+        self._look_again()
 
     def _mark_ready(self, name: str) -> None:
         self._to_evict.pop(name, None)
@@ -105,14 +109,18 @@ class NodeLifecycle:
             node = self._store.node(name)
             if node is not None:
                 self._store.put(without_taint(node, UNREACHABLE))
-        self._taint_in_turn()
+        self._look_again()
 
     # Taints that evict, at the rate of their zones
 
-    def _taint_in_turn(self) -> None:
+    def _look_again(self) -> None:
+        """Taint nodes once this round of the monitor is over: the rates depend on all that it finds."""
         if self._wake is not None:
             self._wake.cancel()
-            self._wake = None
+        self._wake = self._loop.call_at(self._loop.time(), self._taint_in_turn)
+
+    def _taint_in_turn(self) -> None:
+        self._wake = None
         if not self._to_evict and not self.not_ready:
             return
         rates = self._rates()

@@ -15,8 +15,6 @@ from bayplan.simulating.event_log import SimulatedEvent
 from bayplan.simulating.judging import Verdict
 from bayplan.simulating.simulation import Simulation
 
-KIND, COMPARISON_KIND = "Simulation", "SimulationComparison"
-
 
 class WorkloadTotals(msgspec.Struct, frozen=True):
     """What became of one workload, in minutes: of pods pending, of replicas missing, and without any replica ready."""

@@ -9,7 +9,7 @@ from bayplan.kube_api.decoding import Key
 from bayplan.live.assembly import SchedulerAssembly
 from bayplan.mapping import groups
 from bayplan.simulating.event_log import EventLog
-from bayplan.simulating.store import Store
+from bayplan.simulating.store import Store, key_of
 from bayplan.watching import resources
 from bayplan.watching.resources import ResourceHandler
 from bayplan.wire import kinds
@@ -21,7 +21,7 @@ POD_GROUP = "PodGroup"
 class SchedulerFeed:
     """Hands objects on by kind; of other kinds the scheduler knows nothing."""
 
-    def __init__(self, store: Store, parts: SchedulerAssembly, events: EventLog) -> None:
+    def __init__(self, parts: SchedulerAssembly, events: EventLog) -> None:
         self._state, self._events = parts.state, events
         self._handlers: dict[str, ResourceHandler] = {}
         by_plural = {(row.group, row.plural): row.kind for row in kinds.decoded()}
@@ -29,7 +29,14 @@ class SchedulerFeed:
             kind = by_plural[watched.resource.group, watched.resource.plural]
             self._handlers[kind] = ResourceHandler(watched, parts.change_handler(watched.resource), self._unreadable)
         self._on_group = parts.scheduler.changed
+
+    def follow(self, store: Store) -> None:
+        """Hand on every change from now on."""
         store.listen(self._changed)
+
+    def tell(self, found: Any) -> None:
+        """Hand on an object that exists already."""
+        self._changed(key_of(found), None, found)
 
     def begin(self) -> None:
         """Build what is maintained from the start, as a running scheduler does before it leads."""

@@ -20,6 +20,7 @@ from bayplan.controllers.pod_admission import PodAdmission
 from bayplan.enforcing.planning import EnforcementSettings
 from bayplan.enforcing.tracking import ViolationTracker
 from bayplan.live.assembly import SchedulerAssembly, SchedulerSettings
+from bayplan.live.cluster_writer import ClusterWriter, DryRunWriter
 from bayplan.mapping.pods import controller_of
 from bayplan.model.semantics import Semantics
 from bayplan.rules.profiles import RulesByScheduler
@@ -33,6 +34,7 @@ from bayplan.simulating.judging import Judge
 from bayplan.simulating.kubelets import Kubelets
 from bayplan.simulating.measuring import Measures
 from bayplan.simulating.node_lifecycle import NodeLifecycle
+from bayplan.simulating.rebalancer import Rebalancer
 from bayplan.simulating.scheduler_feed import SchedulerFeed
 from bayplan.simulating.store import NODE, Store, WallClock
 from bayplan.simulating.taint_eviction import TaintEviction
@@ -73,22 +75,20 @@ class Simulation:
         progress: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._settings, self._progress, self._applied = settings, progress, applied
-        self.loop = VirtualLoop()
-        clock = self.loop.time
-        self.wall = WallClock(START, clock)
-        self.store = Store(self.wall)
         self._objects = list(objects)
-        self.timeline = self._checked(timeline)
-        self.events = EventLog(clock, is_complete=settings.with_routine_events)
-        self._assemble(admission)
-        self._ends = self.timeline.lasts
+        self.timeline = self._checked(timeline)  # before there is a loop that would have to be closed
         self.snapshots: list[tuple[float, dict[str, Any]]] = []
         self._snapshots_due: list[float] = []
         self._ending: asyncio.Future[None] | None = None
+        self.loop = VirtualLoop()
+        self.wall = WallClock(START, self.loop.time)
+        self.store = Store(self.wall)
+        self.events = EventLog(self.loop.time, is_complete=settings.with_routine_events)
+        self._assemble(admission)
 
     def _checked(self, timeline: Timeline) -> Timeline:
         """Resolve the names of the timeline, in the cluster as it is once the change is applied."""
-        known = Store(self.wall)
+        known = Store(WallClock(START, lambda: 0.0))
         for one in (*self._objects, *(applied.decoded for applied in self._applied)):
             known.put(one)
         return timeline_checks.resolved(timeline, known)
@@ -97,21 +97,9 @@ class Simulation:
         loop, store, events, settings = self.loop, self.store, self.events, self._settings
         disruptions = DisruptionController(store, self._scale_of)
         self.api = ClusterApi(store, admission, disruptions, events)
-        self.parts = SchedulerAssembly(
-            SimulatedWriter(self.api, events),
-            settings.profiles,
-            SchedulerSettings(
-                identity="simulation",
-                election=None,
-                semantics=settings.semantics,
-                seed=settings.seed,
-                enforcement=enforcement_settings(self.timeline.enforcement),
-                events_per_second=math.inf,
-            ),
-            clock=loop.time,
-            wall=self.wall.now,
-        )
-        self.feed = SchedulerFeed(store, self.parts, events)
+        self.parts = self._assembled(SimulatedWriter(self.api, events))
+        self.feed = SchedulerFeed(self.parts, events)
+        self.feed.follow(store)
         self.kubelets = Kubelets(self.api, events, loop, self._times_of)
         self.taints = TaintEviction(self.api, events, loop)
         self.volumes = VolumeController(store, events)
@@ -125,8 +113,11 @@ class Simulation:
             ViolationTracker(self.parts.index, granted),
             events,
             loop.time,
-            [one.longer_than for one in expectations if one.longer_than is not None],
+            lost=self.kubelets.lost,
+            thresholds=[one.longer_than for one in expectations if one.longer_than is not None],
         )
+        self.lifecycle.on_machine_changed = self.measures.machine_changed
+        self.workloads.on_daemons_counted = self.measures.set_desired
         document = self.timeline.document
         self.judge = Judge(
             self.api,
@@ -137,7 +128,30 @@ class Simulation:
             line_of=lambda path: document.fault("", path).line,
         )
         self.changes = Changes(self.api, events, loop, self.lifecycle, self.autoscaling)
+        rules = settings.profiles[next(iter(settings.profiles))]
+        self.rebalancer = Rebalancer(
+            self.api, events, loop, tuple(rules), lambda: self._assembled(DryRunWriter(), enforces=False)
+        )
+        self.changes.rebalance = self.rebalancer.begin
         self._times = {one.key: times for one, times in self.timeline.times_of}
+
+    def _assembled(self, writer: ClusterWriter, *, enforces: bool = True) -> SchedulerAssembly:
+        """The parts of a live scheduler."""
+        settings = self._settings
+        return SchedulerAssembly(
+            writer,
+            settings.profiles,
+            SchedulerSettings(
+                identity="simulation",
+                election=None,
+                semantics=settings.semantics,
+                seed=settings.seed,
+                enforcement=enforcement_settings(self.timeline.enforcement) if enforces else None,
+                events_per_second=math.inf,
+            ),
+            clock=self.loop.time,
+            wall=self.wall.now,
+        )
 
     def _scale_of(self, key: ObjectKey) -> int | None:
         """The replicas that a controller asks for (the finders of the disruption controller)."""
@@ -160,10 +174,8 @@ class Simulation:
         """Run from the beginning to the end of the timeline."""
         self.loop.when_settled(self._settled)
         try:
-            asyncio.set_event_loop(self.loop)
             self.loop.run_until_complete(self._run())
         finally:
-            asyncio.set_event_loop(None)
             self.loop.close()
 
     async def _run(self) -> None:
@@ -173,7 +185,7 @@ class Simulation:
             running.append(self.parts.enforcement.run())
         tasks = [asyncio.ensure_future(one) for one in running]
         end = self.loop.create_future()
-        self.loop.call_at(self._ends, self._end, end)
+        self.loop.call_at(self.timeline.lasts, self._end, end)
         try:
             done, _ = await asyncio.wait([end, *tasks], return_when=asyncio.FIRST_COMPLETED)
             for one in done:
@@ -182,6 +194,7 @@ class Simulation:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self.rebalancer.end()
 
     def _end(self, end: asyncio.Future[None]) -> None:
         """Finish what happens at the last moment, and then stop."""
@@ -213,13 +226,13 @@ class Simulation:
             self.loop.call_at(step.until, lambda: None)  # so that the last moment is one
         if step.every is not None:
             again = self.loop.time() + step.every
-            if again <= (self._ends if step.until is None else step.until) + 1e-6:
+            if again <= (self.timeline.lasts if step.until is None else step.until) + 1e-6:
                 self.loop.call_at(again, self._carry_out, step)
 
     def _plan_failures(self, failures: Failures, number: int) -> None:
         """Draw the failures one after another, from the seed alone."""
         chance = random.Random(f"{self.timeline.seed}/{number}")  # noqa: S311 - to be repeated
-        end = self._ends if failures.until is None else min(failures.until, self._ends)
+        end = self.timeline.lasts if failures.until is None else min(failures.until, self.timeline.lasts)
 
         def plan(since: float) -> None:
             at = since + chance.expovariate(failures.rate)

@@ -70,6 +70,11 @@ class Store:
         """Tell a function of every change, after those that listen already."""
         self._listeners.append(listener)
 
+    def ignore(self, listener: Listener) -> None:
+        """Tell a function no more, if it was told."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
     # Reading
 
     def find(self, key: ObjectKey) -> Any:
@@ -79,6 +84,11 @@ class Store:
     def of_kind(self, kind: str) -> Iterator[Any]:
         """All objects of a kind, in the order in which they were created; they may change meanwhile."""
         yield from list(self._kinds.get(kind, {}).values())
+
+    def all(self) -> Iterator[Any]:
+        """Every object, by kind in the order in which kinds and objects were first created."""
+        for kind in list(self._kinds):
+            yield from self.of_kind(kind)
 
     def count(self, kind: str) -> int:
         return len(self._kinds.get(kind, ()))
@@ -162,7 +172,7 @@ class Store:
         try:
             while self._untold:
                 change = self._untold.popleft()
-                for listener in self._listeners:
+                for listener in tuple(self._listeners):
                     listener(*change)
         finally:
             self._is_telling = False

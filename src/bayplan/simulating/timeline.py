@@ -29,7 +29,7 @@ class PodTimes(msgspec.Struct, frozen=True):
     run: float | None = None
 
 
-class NodeChoice(msgspec.Struct, frozen=True):
+class NodeSelection(msgspec.Struct, frozen=True):
     """One node by its name, or with a key all nodes that have this label."""
 
     name: str = ""
@@ -50,7 +50,7 @@ class NodeAction(Action, frozen=True):
     """`lose`, `recover`, `drain`, `cordon` or `uncordon`."""
 
     verb: str
-    nodes: tuple[tuple[NodeChoice, str], ...]  # each with its path
+    nodes: tuple[tuple[NodeSelection, str], ...]  # each with its path
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -100,8 +100,8 @@ class TaintChange(msgspec.Struct, frozen=True):
     removes: bool = False
 
 
-class Taint(Action, frozen=True):
-    nodes: tuple[tuple[NodeChoice, str, tuple[TaintChange, ...]], ...]
+class TaintNodes(Action, frozen=True):
+    nodes: tuple[tuple[NodeSelection, str, tuple[TaintChange, ...]], ...]
 
 
 class Load(Action, frozen=True):
@@ -173,7 +173,7 @@ class Failures(msgspec.Struct, frozen=True, kw_only=True):
     """Machines that fail at random, `rate` of them in a second, each for a time between two bounds."""
 
     path: str
-    nodes: tuple[tuple[NodeChoice, str], ...]  # none stands for all
+    nodes: tuple[tuple[NodeSelection, str], ...]  # none stands for all
     rate: float
     shortest: float
     longest: float

@@ -24,13 +24,13 @@ from bayplan.simulating.timeline import (
     Load,
     Named,
     NodeAction,
-    NodeChoice,
+    NodeSelection,
     Rebalance,
     Relabel,
     Restart,
     Scale,
     Step,
-    Taint,
+    TaintNodes,
     Timeline,
 )
 from bayplan.simulating.timeline_fields import Fields, nearest, written_duration
@@ -169,7 +169,7 @@ class _Checks(Fields):
                     return key
         return None
 
-    def check_nodes(self, chosen: Iterable[tuple[NodeChoice, str]]) -> None:
+    def check_nodes(self, chosen: Iterable[tuple[NodeSelection, str]]) -> None:
         """Check that every choice is of some node."""
         for choice, path in chosen:
             labels = self._known.nodes
@@ -190,7 +190,7 @@ class _Checks(Fields):
         match action:
             case NodeAction():
                 self.check_nodes(action.nodes)
-            case Taint():
+            case TaintNodes():
                 self.check_nodes((node, path) for node, path, _ in action.nodes)
             case Scale():
                 found = tuple((self.workload(one, SCALED), n) for one, n in action.replicas)
@@ -251,7 +251,7 @@ class _Checks(Fields):
         return one if one.of is None else msgspec.structs.replace(one, of=self.workload(one.of, WORKLOADS))
 
 
-def nodes_of(choice: NodeChoice, nodes: Iterable[Any]) -> list[str]:
+def nodes_of(choice: NodeSelection, nodes: Iterable[Any]) -> list[str]:
     """The names of the nodes that are chosen."""
     return [
         node.metadata.name
@@ -260,5 +260,5 @@ def nodes_of(choice: NodeChoice, nodes: Iterable[Any]) -> list[str]:
     ]
 
 
-def _has_label(node: Any, choice: NodeChoice) -> bool:
+def _has_label(node: Any, choice: NodeSelection) -> bool:
     return (node.metadata.labels or {}).get(choice.key) == choice.value

@@ -13,7 +13,7 @@ from typing import Any
 
 from bayplan.errors import Fault
 from bayplan.reading.documents import Document
-from bayplan.simulating.timeline import Named, NodeChoice
+from bayplan.simulating.timeline import Named, NodeSelection
 from bayplan.wire import kinds
 
 _DURATION = re.compile(
@@ -91,7 +91,7 @@ class Fields:
             return False
         return value
 
-    def nodes(self, value: Any, path: str) -> tuple[tuple[NodeChoice, str], ...]:
+    def nodes(self, value: Any, path: str) -> tuple[tuple[NodeSelection, str], ...]:
         """Nodes as node/NAME or KEY=VALUE."""
         found = []
         for item, at in self.items(value, path):
@@ -102,14 +102,14 @@ class Fields:
             self.fault(path, "expected node/NAME or KEY=VALUE of a node label, got nothing")
         return tuple(found)
 
-    def node(self, value: Any, path: str) -> NodeChoice | None:
+    def node(self, value: Any, path: str) -> NodeSelection | None:
         text = value if isinstance(value, str) else ""
         head, slash, name = text.partition("/")
         if slash and "=" not in text and name and head.lower() in ("node", "nodes", "no"):
-            return NodeChoice(name=name)
+            return NodeSelection(name=name)
         key, equals, label = text.partition("=")
         if equals and key.strip():
-            return NodeChoice(key=key, value=label)
+            return NodeSelection(key=key, value=label)
         self.fault(path, f"expected node/NAME or KEY=VALUE of a node label, got {shown(value)}")
         return None
 

@@ -28,15 +28,15 @@ from bayplan.simulating.timeline import (
     Load,
     Named,
     NodeAction,
-    NodeChoice,
+    NodeSelection,
     PodTimes,
     Rebalance,
     Relabel,
     Restart,
     Scale,
     Step,
-    Taint,
     TaintChange,
+    TaintNodes,
     Timeline,
     TimelineEnforcement,
 )
@@ -136,8 +136,8 @@ class _Reader:
             self._fields.fault("kind", f"expected {KIND}, got {shown(root['kind'])}")
         if root.get("apiVersion", API_VERSION) != API_VERSION:
             self._fields.fault("apiVersion", f"expected {API_VERSION}, got {shown(root['apiVersion'])}")
-        if not root.get("steps") and not root.get("failures"):
-            self._fields.fault("steps", "expected a list of steps, got nothing")
+        if not any(root.get(name) for name in ("steps", "failures", "lasts")):
+            self._fields.fault("", "expected `steps`, got nothing")
 
     # Steps
 
@@ -150,10 +150,11 @@ class _Reader:
             step = self._step(item, path)
             if step is None:
                 continue
-            if found and step.at < found[-1].at:
+            has_time = isinstance(item, dict) and parse_duration(item.get("at")) is not None
+            if found and has_time and step.at < found[-1].at:
                 before = f"{written_duration(step.at)} is before {written_duration(found[-1].at)} of the step above"
                 fields.fault(f"{path}.at", f"times go back: {before}")
-            found.append(step)
+            found.append(step if has_time or not found else msgspec.structs.replace(step, at=found[-1].at))
         return found
 
     def _step(self, value: Any, path: str) -> Step | None:
@@ -174,7 +175,7 @@ class _Reader:
             self._verbs[verb](written[verb], f"{path}.{verb}", written, verb) for verb in written if verb in self._verbs
         ]
         expected = expectation_reader.read(written.get("expect"), f"{path}.expect", fields, self._namespace)
-        if not any(verb in written for verb in VERBS):
+        if not any(verb in written for verb in VERBS) and value.keys() <= set(_STEP):
             fields.fault(path, f"it does nothing: expected one of {', '.join(VERBS)}")
         if "over" in written and "load" not in written:
             fields.fault(f"{path}.over", "it is for the verb load, which the step does not have")
@@ -248,7 +249,7 @@ class _Reader:
             changes = [self._taint_change(text, place) for text, place in self._fields.items(taints, at)]
             if node is not None:
                 found.append((node, at, tuple(one for one in changes if one is not None)))
-        return Taint(path=path, nodes=tuple(found))
+        return TaintNodes(path=path, nodes=tuple(found))
 
     def _taint_change(self, value: Any, path: str) -> TaintChange | None:
         """As for kubectl taint: KEY=VALUE:EFFECT, KEY:EFFECT-, KEY-."""
@@ -293,8 +294,9 @@ class _Reader:
                 written.append(Source(f"{self._fields.document.file}:{line}", msgspec.json.encode(item)))
             else:
                 self._fields.fault(at, f"expected a file or an object, got {shown(item)}")
-        if not paths and not written:
+        if value is None or value == []:
             self._fields.fault(path, "expected a file or an object, got nothing")
+        if not paths and not written:
             return Apply(path=path, objects=())
         try:
             return Apply(path=path, objects=manifests(paths, written, self._namespace))
@@ -323,7 +325,7 @@ class _Reader:
         found = []
         for item, path in self._fields.items(value, "failures"):
             written = self._fields.mapping(item, path, ("nodes", "rate", "lasts", "from", "until"))
-            nodes: tuple[tuple[NodeChoice, str], ...] = ()
+            nodes: tuple[tuple[NodeSelection, str], ...] = ()
             if written.get("nodes", "all") != "all":
                 nodes = self._fields.nodes(written["nodes"], f"{path}.nodes")
             lasts = [

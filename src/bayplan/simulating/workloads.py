@@ -52,6 +52,7 @@ class WorkloadControllers:
     ) -> None:
         self._api, self._store, self._events, self._loop = api, api.store, events, loop
         self._on_scaled = on_scaled
+        self.on_daemons_counted: Callable[[ObjectKey, int], None] = lambda _key, _n: None
         self.rollouts: dict[ObjectKey, Rollout] = {}
         self._former: dict[ObjectKey, AnyController] = {}  # what to compare a new template with
         self._revisions: dict[ObjectKey, dict[str, str]] = {}  # of DaemonSets: names that a server gave them, and ours
@@ -136,7 +137,7 @@ class WorkloadControllers:
         self._mark(root)
 
     def _node_changed(self, name: str, before: Node | None, after: Node | None) -> None:
-        for key, rollout in self.rollouts.items():
+        for key, rollout in list(self.rollouts.items()):
             if not isinstance(rollout, DaemonSetRollout):
                 continue
             n_before = rollout.by_node.n_desired
@@ -148,6 +149,8 @@ class WorkloadControllers:
                 rollout.by_node.node_changed(name)
             if before is None or after is None or not n_before or not rollout.by_node.n_desired:
                 self._build(rollout.controller, rollout.controller, is_new=True)
+            else:
+                self.on_daemons_counted(key, rollout.by_node.n_desired)
             self._mark(key)
 
     def _root(self, owner: ObjectKey) -> ObjectKey:
@@ -187,6 +190,8 @@ class WorkloadControllers:
         if known is not None:
             rollout.continue_names(known)
         self.rollouts[key] = rollout
+        if isinstance(rollout, DaemonSetRollout):
+            self.on_daemons_counted(key, rollout.by_node.n_desired)
         if is_new and rollout.note:
             self._events.record(named(key), "RolloutHeldBack", rollout.note)
         self._mark(key)

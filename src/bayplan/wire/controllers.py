@@ -95,21 +95,21 @@ class ScaleTargetReference(WireObject):
     name: str = ""
 
 
-class ScalingPolicy(WireObject):
+class AutoscalerPolicy(WireObject):
     type: str = ""
     value: Int32 = 0
     period_seconds: Int32 = 0
 
 
-class ScalingRules(WireObject):
+class AutoscalerRules(WireObject):
     stabilization_window_seconds: Int32 | None = None
     select_policy: str | None = None
-    policies: list[ScalingPolicy] | None = None
+    policies: list[AutoscalerPolicy] | None = None
 
 
 class AutoscalerBehavior(WireObject):
-    scale_up: ScalingRules | None = None
-    scale_down: ScalingRules | None = None
+    scale_up: AutoscalerRules | None = None
+    scale_down: AutoscalerRules | None = None
 
 
 class HorizontalPodAutoscalerSpec(WireObject):
