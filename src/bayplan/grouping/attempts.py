@@ -8,7 +8,7 @@ affinity to a pod that comes later is left out at first, and checked once that p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -172,30 +172,38 @@ class Attempts:
 
     # Where a unit may fit
 
-    def domains(self, unit: Unit, key: str, within: Mask, *, fitting: bool = True) -> list[Mask]:
+    def domains(self, unit: Unit, key: str, within: Mask, *, fitting: bool = True) -> Iterator[Mask]:
         """The domains of a key that have room for a unit, or all: the one first in which least is left over."""
         column = self.index.column(key)
-        room, requested = self.room(unit), requested_by(unit)
+        for domain in self.ranked_domains(unit, key, within, fitting=fitting):
+            yield _mask_of(column, domain, within)  # one at a time: all would take the square of the number of targets
+
+    def ranked_domains(self, unit: Unit, key: str, within: Mask, *, fitting: bool = True) -> list[int]:
+        """The same domains as numbers in the column of the key, at most `MAX_DOMAINS`."""
+        column = self.index.column(key)
         n_dispensable = sum(max(0, self.dispensable[name]) for name in {p.labels.get(MEMBER_OF, "") for p in unit.pods})
-        found = []
-        for value, domain in sorted(column.by_value.items(), key=lambda item: str(item[0])):
+        lacking = np.zeros(column.n_domains, np.int64)
+        for one in self.room(unit):
             if self._out_of_time():  # many classes in many domains are counted for long without a question
                 raise BudgetSpentError
-            mask = _mask_of(column, domain, within)
-            lacking = n_lacking(room, mask)
-            if lacking <= n_dispensable or not fitting:
-                found.append((lacking, self._left_over(requested, mask), str(value), domain))
-        found.sort()
-        # The masks of all domains at once would take the square of the number of targets.
-        return [_mask_of(column, domain, within) for *_, domain in found[:MAX_DOMAINS]]
+            lacking += np.maximum(0, one.n_pods - one.n_places_by_domain(column, within))
+        left = self._left_over(unit, column, within)
+        possible = [
+            (int(lacking[domain]), float(left[domain]), str(value), domain)
+            for value, domain in column.by_value.items()
+            if not fitting or lacking[domain] <= n_dispensable
+        ]
+        return [domain for *_, domain in sorted(possible)[:MAX_DOMAINS]]
 
-    def _left_over(self, requested: Mapping[str, int], mask: Mask) -> float:
-        """What is left of the requested resources on some targets with the unit there, as a share of all there is."""
-        capacity, left = self.index.capacity, 0.0
-        for resource, amount in requested.items():
+    def _left_over(self, unit: Unit, column: ValueColumn, within: Mask) -> NDArray[np.float64]:
+        """What is left in each domain with the unit there, as a share of all there is, over the requested resources."""
+        capacity = self.index.capacity
+        left = np.zeros(column.n_domains)
+        for resource, amount in requested_by(unit).items():
             row = capacity.row(resource)
-            free = int((capacity.allocatable[row] - capacity.requested[row])[mask].sum())
-            left += (free - amount) / max(1, int(capacity.allocatable[row].sum()))
+            free = np.where(within, capacity.allocatable[row] - capacity.requested[row], 0)
+            by_domain = np.bincount(column.of_slot, free, column.n_domains)
+            left += (by_domain - amount) / max(1, int(capacity.allocatable[row].sum()))
         return left
 
     def room(self, unit: Unit) -> list[ClassRoom]:
@@ -284,6 +292,18 @@ class ClassRoom(msgspec.Struct, eq=False):
             domains = column.of_slot[slots]
             n_alone = int(self.counts[slots[domains == ABSENT]].sum())
             n = min(n, n_alone + len(np.unique(domains[domains != ABSENT])))
+        return n
+
+    def n_places_by_domain(self, column: ValueColumn, within: Mask) -> NDArray[np.int64]:
+        """The same for the targets of each domain, shape (n_domains,). A node is in one domain of a key."""
+        counts = np.where(within, self.counts, 0)
+        n = np.bincount(column.of_slot, counts, column.n_domains).astype(np.int64)
+        for other in self.apart:
+            slots = np.flatnonzero(counts)
+            at, apart = column.of_slot[slots], other.of_slot[slots]
+            alone = np.bincount(at[apart == ABSENT], counts[slots[apart == ABSENT]], column.n_domains).astype(np.int64)
+            pairs = np.unique(np.stack((at, apart))[:, apart != ABSENT], axis=1)
+            n = np.minimum(n, alone + np.bincount(pairs[0], minlength=column.n_domains))
         return n
 
 

@@ -129,7 +129,7 @@ class _Search:
             # Only the rule of a group demands one domain; pods with affinity to each other may be in several.
             unit.key
             and all(self._topology.get(pod.labels.get(MEMBER_OF, "")) == unit.key for pod in unit.pods)
-            and not attempts.domains(unit, unit.key, self._index.slots.alive)
+            and not attempts.ranked_domains(unit, unit.key, self._index.slots.alive)
             for unit in self._units
         )
 
@@ -168,7 +168,7 @@ class _Search:
         """Fewest places first: domains that have room for the unit, or targets; then the largest first."""
         room, alive = self.attempts.room(unit), self._index.slots.alive
         if unit.key:
-            n_places = len(self.attempts.domains(unit, unit.key, alive))
+            n_places = len(self.attempts.ranked_domains(unit, unit.key, alive))
         else:
             n_places = int(sum((one.counts > 0).sum() for one in room) / len(room))
         return n_places, -self.attempts.size(unit), unit.name
