@@ -1,8 +1,11 @@
 import json
+import pathlib
 
 import pytest
 
 from bayplan.cli import completion
+
+FIRST = str(pathlib.Path(__file__).parents[2] / "examples" / "01-first-pod")
 
 
 @pytest.mark.parametrize("shell, mark", [
@@ -28,6 +31,20 @@ def test_every_shell_has_its_script(shell, mark, run):
     (["audit", "--require", "fd-room-z"], "fd-room-zone\n:4\n"),
 ])  # fmt: skip
 def test_candidates_have_the_format_of_kubectl(typed, expected):
+    assert completion.candidates(typed) == expected
+
+
+@pytest.mark.parametrize("typed, expected", [
+    (["--output", "wi"], "wide\n:4\n"),
+    (["-q", "--output", "wi"], "wide\n:4\n"),
+    (["-f", ""], ":0\n"),
+    (["--output", "wide", "pl"], "place\tShow where pending pods would be placed, one after another.\n:4\n"),
+    (["-q", "pl"], "place\tShow where pending pods would be placed, one after another.\n:4\n"),
+    (["-f", FIRST, "explain", "sts/"], "sts/web\n:4\n"),
+    (["-f", FIRST, "explain", "-n", ""], "shop\n:4\n"),
+    (["--no-such-option", "wi"], ":4\n"),
+])  # fmt: skip
+def test_options_before_the_command_are_completed_as_behind_it(typed, expected):
     assert completion.candidates(typed) == expected
 
 

@@ -1,12 +1,15 @@
 import json
 import pathlib
+import urllib.parse
 import xml.etree.ElementTree as ET
 
+import jsonschema
 import pytest
 
 from bayplan.validating import warning_ids, warnings
 from bayplan.writing import findings
 
+TESTS = pathlib.Path(__file__).parents[1]
 WRONG = """\
 apiVersion: v1
 kind: Pod
@@ -121,6 +124,19 @@ def test_sarif_has_a_result_per_finding(run, scene):
     assert (report["version"], result["level"]) == ("2.1.0", "error")
     place = result["locations"][0]["physicalLocation"]
     assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("wrong.yaml", 9)
+
+
+def test_sarif_is_valid_by_its_schema_and_names_files_by_uri(run, tmp_path):
+    tree(tmp_path, **{"a b#%3F?ü_yaml": WRONG, "broken_yaml": "kind: {"})
+    report = json.loads(run("validate", "-f", tmp_path, "-R", "-o", "sarif").stdout)
+    schema = json.loads((TESTS / "auditing" / "schemas" / "sarif-schema-2.1.0.json").read_text())
+    jsonschema.validators.validator_for(schema)(schema).validate(report)
+    places = [one["locations"][0]["physicalLocation"] for one in report["runs"][0]["results"]]
+    uris = {one["artifactLocation"]["uri"] for one in places}
+    assert {urllib.parse.unquote(urllib.parse.urlsplit(uri).path) for uri in uris} == {
+        str(tmp_path / "a b#%3F?ü.yaml"),
+        str(tmp_path / "broken.yaml"),
+    }
 
 
 def test_a_scheduler_configuration_is_checked_too(run, scene):
@@ -329,6 +345,46 @@ def test_what_is_no_manifest_in_a_tree_is_skipped_and_counted(run, tmp_path):
     assert run("validate", "-f", tmp_path / "prod" / "replicas.yaml").exit_code == 1
     # A directory in which there is nothing to check is no success.
     assert run("validate", "-f", tmp_path / "chart", "-R").exit_code == 2
+
+
+def test_the_files_that_a_kustomization_names_are_skipped(run, tmp_path):
+    app = "apiVersion: v1\nkind: Pod\nmetadata: {name: template-of-the-app}\n"
+    plugin = "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: x}\n"
+    tree(
+        tmp_path,
+        web_yaml=DEPLOYMENT,
+        kustomization_yaml=(
+            "resources: [web.yaml]\nconfigMapGenerator: [{name: a, files: [pod.yaml, key=job.yaml], envs: [e.yaml]}]\n"
+            "secretGenerator: [{name: b, files: [s.yaml]}]\ntransformers: [t.yaml, dir]\ngenerators: [g.yaml]\n"
+            "helmCharts: [{name: c, valuesFile: prod.yaml, additionalValuesFiles: [more.yaml]}]\n"
+        ),
+        pod_yaml=app,
+        job_yaml=app,
+        s_yaml=app,
+        e_yaml="A=b\n",
+        t_yaml=plugin,
+        g_yaml=plugin,
+        prod_yaml="kind: x\n",
+        more_yaml="apiVersion: x\n",
+    )
+    result = run("validate", "-f", tmp_path, "-R")
+    assert result.stdout.splitlines() == [
+        "1 object in 1 file: all valid",
+        "9 files were skipped: Helm chart file 2, content of a ConfigMap or Secret 4, kustomization 3",
+    ]
+
+
+@pytest.mark.parametrize("value, is_template", [
+    ("{{ .Values.name }}", True),
+    ("{{ .Values.name | quote }}-x", True),
+    ("{a: ${replicas}}", True),
+    ("{a: b", False),
+])  # fmt: skip
+def test_a_template_that_is_not_rendered_is_recognised(value, is_template, run, tmp_path):
+    tree(tmp_path, web_yaml=f"apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {value}\n")
+    result = run("validate", "-f", tmp_path, "-R")
+    assert result.exit_code == 2
+    assert ("a template has to be rendered first" in result.stdout) == is_template
 
 
 @pytest.mark.parametrize("text", ["kind: Pod\nmetadata: {name: x}\n", "apiVersion: v1\n", "a: {{ .Values.x }}\n"])

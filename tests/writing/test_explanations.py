@@ -214,3 +214,27 @@ def test_beside_long_names_rules_are_not_padded_where_there_is_no_room():
         "             while zone=b holds 1;",
         "             maxSkew is 1",
     ]
+
+
+def test_a_path_is_not_broken_if_it_fits_further_to_the_left():
+    term = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+    failure = Failure("pod-affinity", "reason", "no pod matches app=cache", term=term)
+    fix = Fix(f"make {term} (app=cache) preferred", ["ip-10-0-113-20"])
+    lines = explanations.text(unschedulable(TargetVerdict("n", False, failures=[failure]), fixes=[fix]), width=80)
+    assert f" by {term}\n" in lines
+    assert f"     {term}\n" in lines
+    assert max(map(len, lines.splitlines())) <= 80
+
+
+def test_few_targets_that_are_rejected_for_the_same_are_one_group():
+    other = msgspec.structs.replace(TAINT, detail="x is not tolerated")
+    failures = {"a1": TAINT, "a2": SKEW, "a3": TAINT, "b1": TAINT, "b2": other}
+    found = unschedulable(*(TargetVerdict(name, False, failures=[one]) for name, one in failures.items()))
+    names = [line[2:15].strip() for line in explanations.text(found).splitlines()[1:] if not line.startswith("   ")]
+    assert names == ["a1 and 2 more", "a2", "b2", "(--all shows"]
+    assert "b1  taint " in explanations.text(found, every=True)
+
+
+def test_two_equal_targets_are_shown_by_name():
+    found = unschedulable(*(TargetVerdict(name, False, failures=[TAINT]) for name in ("a", "b")))
+    assert explanations.text(found).count("taint  dedicated=db") == 2

@@ -92,6 +92,14 @@ class Bayplan(click.Group):
             code = commands.EXIT_BROKEN_PIPE
         return sys.exit(code)
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of a run, or of the completion of what is typed so far."""
+        if extra.get("resilient_parsing") and args and args[0].startswith("-"):
+            args = _with_options_after_the_command([*_command_of_open_option(args), *args])
+        return super().make_context(info_name, args, parent, **extra)
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Summary, then examples."""
         super().format_help_text(ctx, formatter)
@@ -128,6 +136,15 @@ def _with_options_after_the_command(args: list[str]) -> list[str]:
         if command is not None and not isinstance(command, click.Group) and _are_options(args[:position], command):
             return [word, *args[:position], *args[position + 1 :]]
     return args
+
+
+def _command_of_open_option(args: Sequence[str]) -> list[str]:
+    """A command by which the value of the last option is completed, if that is what is typed before any command."""
+    for name in ("place", "explain", *SUMMARIES):
+        command = cli.commands[name]
+        if not isinstance(command, click.Group) and _are_options([*args, ""], command):
+            return [] if _are_options(args, command) else [name]
+    return []
 
 
 def _are_options(words: Sequence[str], command: click.Command) -> bool:

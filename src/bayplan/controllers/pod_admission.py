@@ -80,7 +80,7 @@ class PodAdmission:
         quotas: QuotaLedger | None = None,
         schedulers: Container[str] = SCHEDULERS,
     ) -> None:
-        self._state = state
+        self.state = state
         self.quotas = quotas or QuotaLedger(state.resource_quotas)
         self._namespaces = {one.metadata.name: one for one in state.namespaces}
         self._runtime_classes = {one.metadata.name: one for one in state.runtime_classes}
@@ -102,7 +102,7 @@ class PodAdmission:
     def admit(self, pod: Pod) -> AdmittedPod:
         """The new pod after admission. If it is admitted, its quotas are charged."""
         namespace, name = pod.metadata.namespace, pod.metadata.name
-        if namespace not in self._namespaces and self._state.knows_all("Namespace"):
+        if namespace not in self._namespaces and self.state.knows_all("Namespace"):
             return AdmittedPod(pod, refused=f'namespaces "{namespace}" not found')
         if namespace in self._namespaces and self._namespaces[namespace].metadata.deletion_timestamp is not None:
             terminated = f"unable to create new content in namespace {namespace} because it is being terminated"
@@ -123,6 +123,11 @@ class PodAdmission:
         )
         return self.with_claims(AdmittedPod(pod, not_judged="; ".join(filter(None, doubts))))
 
+    def completed(self, namespace: str, spec: PodSpec) -> PodSpec | None:
+        """What admission makes of a pod with this spec, which charges no quota; None if it does not admit it."""
+        found = self._complete(namespace, spec)
+        return None if found.refused or found.invalid else found.spec
+
     def admit_stored(self, pod: Pod) -> AdmittedPod:
         """A pod that a server has admitted: only what happens to it afterwards is left."""
         doubts = (RESOURCE_CLAIMS if pod.spec.resource_claims else "", self._elsewhere(pod))
@@ -130,7 +135,7 @@ class PodAdmission:
 
     def _of_namespace(self, name: str) -> str:
         """A namespace that a state with namespaces lacks may not exist."""
-        listed = self._state.has_state and self._namespaces and name not in self._namespaces
+        listed = self.state.has_state and self._namespaces and name not in self._namespaces
         return f"its namespace {name} is not in the state" if listed and name not in _FIRST_NAMESPACES else ""
 
     def _elsewhere(self, pod: Pod) -> str:
@@ -180,14 +185,14 @@ class PodAdmission:
     def _with_classes(self, written: PodSpec, spec: PodSpec) -> _Completed:
         """The plugins in the server's order: priority, tolerations, runtime class."""
         doubts = [RESOURCE_CLAIMS] if spec.resource_claims else []
-        chosen = pod_classes.priority_class(spec.priority_class_name, self._state.priority_classes)
+        chosen = pod_classes.priority_class(spec.priority_class_name, self.state.priority_classes)
         if chosen is None:
-            if self._state.knows_all("PriorityClass"):
+            if self.state.knows_all("PriorityClass"):
                 raise ClassError(f"no PriorityClass with name {spec.priority_class_name} was found")
             if spec.priority is None:
                 doubts.append(f"its PriorityClass {spec.priority_class_name} is not in the input")
         # Without its class, a number in a file is what the author knows of the cluster.
-        elif spec.priority_class_name or spec.priority is None or self._state.knows_all("PriorityClass"):
+        elif spec.priority_class_name or spec.priority is None or self.state.knows_all("PriorityClass"):
             spec = pod_classes.with_priority(spec, chosen)
         spec = pod_defaults.with_tolerations(spec)
         runtime_class = self._runtime_class(spec.runtime_class_name, doubts)
@@ -205,7 +210,7 @@ class PodAdmission:
     def _runtime_class(self, name: str, doubts: list[str]) -> RuntimeClass | None:
         found = self._runtime_classes.get(name)
         if name and found is None:
-            if self._state.knows_all("RuntimeClass"):
+            if self.state.knows_all("RuntimeClass"):
                 raise ClassError(f'pod rejected: RuntimeClass "{name}" not found')
             doubts.append(f"its RuntimeClass {name} is not in the input")
         return found

@@ -24,6 +24,8 @@ from bayplan.rules.workload_terms import LABELS_UNKNOWN
 from bayplan.schedule_binding import FleetDecision
 
 NODE, CLUSTER = "node", "cluster"
+NOT_CREATED = "No fix is searched for: the API server does not create the pod as it is."
+GATED = "Nothing else keeps it from these nodes: it is scheduled once its scheduling gates are removed."
 
 
 class TargetVerdict(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ class Explanation(msgspec.Struct, frozen=True):
     the one observed last, with which scheduling continues. `victims` are the pods that it would preempt on `nominated`,
     where it would run then. `searched`: fixes were searched for, so that without any none was found. `group_wait` says
     why the group of a pod waits; then the verdicts and fixes are for the member that it names, beside the others.
+    `advice` is a sentence in place of fixes.
     """
 
     workload: WorkloadKey
@@ -71,6 +74,13 @@ class Explanation(msgspec.Struct, frozen=True):
     not_tried: tuple[str, ...] = ()
     searched: bool = False
     group_wait: GroupWait | None = None
+    advice: str = ""
+
+    @property
+    def revised_workload(self) -> WorkloadKey:
+        """The workload that the fixes are for."""
+        failing = None if self.group_wait is None else self.group_wait.failing
+        return self.workload if failing is None else failing.key
 
 
 def explain(

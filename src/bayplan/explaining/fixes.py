@@ -21,7 +21,7 @@ from bayplan.indexing.classes import PlacedWorkload
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.model.targets import TargetName
 from bayplan.model.workloads import Workload, WorkloadKey, queue_order
-from bayplan.rules.remedies import ITSELF, MAX_CHANGES_PER_FIX, OTHERS, Alternatives, Remedy, Revision
+from bayplan.rules.remedies import ITSELF, MAX_CHANGES_PER_FIX, OTHERS, Alternatives, Remedy, Revise, Revision
 
 MAX_FIXES = 8
 MAX_TRIED_PLANS = 120  # of one size
@@ -56,11 +56,22 @@ def _as_it_is(placed: PlacedWorkload) -> Workload:
     return msgspec.structs.replace(placed.workload, requested_target="", nominated_target="")
 
 
+def _as_edited(_: Workload, edited: Workload, __: Sequence[Revise]) -> Workload:
+    return edited
+
+
 class EvictionPolicy(msgspec.Struct, frozen=True):
-    """Which pods can be evicted together, and how a pod is when its controller recreates it."""
+    """
+    Which pods can be evicted together, and how a pod is when its controller recreates it.
+
+    `revised` is the workload as it is created once the manifest that it is created from has been revised; it is also
+    handed the workload as edited, for one without a manifest. None if it is not created then, or is as it was: what the
+    API server or the controller adds is in no manifest.
+    """
 
     allows: Callable[[Sequence[Workload]], bool] = lambda _: True
     recreated: Callable[[PlacedWorkload], Workload] = _as_it_is
+    revised: Callable[[Workload, Workload, Sequence[Revise]], Workload | None] = _as_edited
 
 
 ANY_EVICTION = EvictionPolicy()
@@ -123,14 +134,20 @@ def _tried(remedies: tuple[Remedy, ...], workload: Workload, engine: Engine, pol
     if moving and not policy.allows([one.workload for one in moving]):
         return None
     displaced = sorted(map(policy.recreated, moving), key=queue_order)
+    revisions = tuple(revision for remedy in remedies for revision in remedy.revisions)
     with index.tentatively():
         changed = apply_remedies(remedies, workload, index)
         names = _feasible_names(changed, engine)
+        own = [one.revise for one in revisions if one.is_of_workload and one.revise is not None]
+        if names and own:
+            created = policy.revised(workload, changed, own)
+            if created is None:
+                return None
+            changed, names = created, _feasible_names(created, engine)
         moved = _moved(changed, names, displaced, engine)
     if moved is None:
         return None
     text = " and ".join(remedy.text for remedy in remedies)
-    revisions = tuple(revision for remedy in remedies for revision in remedy.revisions)
     return Proposal(Fix(text, names, moved, revisions), remedies)
 
 

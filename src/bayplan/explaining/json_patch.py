@@ -115,8 +115,11 @@ def put_null(path: str, document: Any) -> None:
     """Put null where a member of an object was removed; what was an item of a list needs none."""
     *steps, name = (_unescaped(step) for step in path.split("/")[1:])
     for step in steps:
-        document = document[int(step)] if isinstance(document, list) else document.get(step)
-        if not document:
+        if isinstance(document, list):
+            document = document[int(step)] if int(step) < len(document) else None
+        else:
+            document = document.get(step)
+        if not isinstance(document, dict | list):
             return
     if isinstance(document, dict) and name not in document:
         document[name] = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,20 +34,23 @@ FindNode = Callable[[str], Manifest | None]
 
 
 class ObjectPatch(msgspec.Struct, frozen=True):
-    """A JSON Patch on one object; `after` is the object then, None if it is deleted."""
+    """A JSON Patch on one object; `after` is the object then, None if it is deleted. `of_state`: it runs already."""
 
     object: dict[str, str]
     patch: list[Operation]
     after: Manifest | None
+    of_state: bool = False
 
     def manifest(self) -> Manifest | None:
         """
         The object then as it can be applied: without what a server has set. None if it is deleted.
 
-        What the patch removes from an object of a server is null: `kubectl apply` keeps what a manifest lacks, unless
-        it has applied it before.
+        What the patch removes from an object of a server, or of the state, is null: `kubectl apply` keeps what a
+        manifest lacks, unless it has applied it before.
         """
-        if self.after is None or not any(name in self.after.get("metadata", {}) for name in OF_THE_SERVER):
+        if self.after is None:
+            return None
+        if not self.of_state and not any(name in self.after.get("metadata", {}) for name in OF_THE_SERVER):
             return self.after
         written = deepcopy(self.after)
         for operation in self.patch:
@@ -67,11 +71,16 @@ class ManifestSource(msgspec.Struct, frozen=True):
     Finds the manifests of pods, of the controllers that create them, and of nodes; None for what is not known.
 
     In a fleet, `pod` finds the policy of a binding, and `template` its resource template.
+
+    `completed` is a pod or a pod template in a namespace with the resources that the API server adds. `is_of_state`:
+    whether a manifest that was found is of what runs already.
     """
 
     pod: FindPod
     node: FindNode
     template: FindTemplate = lambda _: None
+    completed: Callable[[str, Manifest], Manifest] = lambda _, pod: pod
+    is_of_state: Callable[[Manifest], bool] = lambda _: False
 
 
 def of_fix(
@@ -100,6 +109,8 @@ class _Revised(msgspec.Struct):
     after: Manifest | None
     pod_path: tuple[str, ...] = ()
     created: bool = False
+    completed: Callable[[Manifest], Manifest] = lambda pod: pod
+    of_state: bool = False
     done: set[tuple[int, str | None]] = set()
 
     def apply(self, revision: Revision) -> None:
@@ -108,12 +119,12 @@ class _Revised(msgspec.Struct):
             self.after = None
         elif self.after is not None and (id(revision.revise), None) not in self.done:
             self.done.add((id(revision.revise), None))
-            revision.revise(_at(self.after, self.pod_path), _at(self.before, self.pod_path))
+            revision.revise(_at(self.after, self.pod_path), self.completed(_at(self.before, self.pod_path)))
 
     def patch(self) -> ObjectPatch:
         before = None if self.created else self.before
         patch = json_patch.difference(before, self.after)
-        return ObjectPatch(_reference(self.after or self.before), patch, self.after)
+        return ObjectPatch(_reference(self.after or self.before), patch, self.after, self.of_state)
 
 
 def _subject_of(revision: Revision, workload: WorkloadKey, source: ManifestSource) -> _Revised | None:
@@ -124,13 +135,21 @@ def _subject_of(revision: Revision, workload: WorkloadKey, source: ManifestSourc
         after = deepcopy(node)
         if revision.like:
             after["metadata"]["name"] = revision.node
-        return _Revised(node, after, created=bool(revision.like))
+        is_new = bool(revision.like)
+        return _Revised(node, after, created=is_new, of_state=not is_new and source.is_of_state(node))
     if revision.of_template:
         template = source.template(workload)
-        return None if template is None else _Revised(template, deepcopy(template))
+        if template is None:
+            return None
+        return _Revised(template, deepcopy(template), of_state=source.is_of_state(template))
     # A pod that is moved is deleted itself: its controller creates it again.
-    found = source.pod(revision.pod or workload, revision.revise is not None)
-    return None if found is None else _Revised(found.content, deepcopy(found.content), found.pod_path)
+    key = revision.pod or workload
+    found = source.pod(key, revision.revise is not None)
+    if found is None:
+        return None
+    completed = partial(source.completed, key.partition("/")[0])
+    of_state = source.is_of_state(found.content)
+    return _Revised(found.content, deepcopy(found.content), found.pod_path, completed=completed, of_state=of_state)
 
 
 def _at(manifest: Manifest, path: Iterable[str]) -> Any:

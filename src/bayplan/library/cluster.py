@@ -174,7 +174,7 @@ class Cluster(State):
             )
             warnings = explaining.warnings_of(found.explanation.workload, cluster)
             notes = self._reading.notes
-        manifests = functools.partial(self._reading.materials.manifests, made_for=cluster.made_for)
+        manifests = functools.partial(self._reading.materials.manifests, cluster=cluster)
         return explanation_of(found.explanation, found.current, manifests, notes=notes, warnings=warnings)
 
     def violations(

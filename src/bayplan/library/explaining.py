@@ -142,14 +142,16 @@ def explanation_of(placement: PodPlacement, engine_of: EngineOf, policy: Evictio
 
     workload = placement.workload
     if placement.refused or placement.lost:
-        return explanation.Explanation(workload.key, "", placements.message_of(placement), [], [])
+        advice = explanation.NOT_CREATED if placement.refused else ""
+        return explanation.Explanation(workload.key, "", placements.message_of(placement), [], [], advice=advice)
     if placement.group_wait is not None:
         return explanation.explain_member(workload.key, placement.group_wait, engine_of(workload), policy=policy)
     found = explanation.explain(workload, engine_of(workload), policy=policy)
     if placement.target:
         return found
     # A pod with scheduling gates may fit, but it is not scheduled, and one that is not judged may not fit.
-    return msgspec.structs.replace(found, target="", message=placement.message)
+    advice = explanation.GATED if workload.gates and found.target else ""
+    return msgspec.structs.replace(found, target="", message=placement.message, advice=advice)
 
 
 def warnings_of(key: str, cluster: LoadedCluster) -> tuple[Fault, ...]:

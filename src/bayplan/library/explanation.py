@@ -143,7 +143,7 @@ class Explanation(Answer, msgspec.Struct, frozen=True, eq=False):
 
         assert self._manifests is not None
         with self._manifests(self._found) as source:
-            changed = patches.of_fix(self._found.fixes[number - 1].revisions, self._found.workload, source)
+            changed = patches.of_fix(self._found.fixes[number - 1].revisions, self._found.revised_workload, source)
         if changed is None:
             return None
         return FixedManifests(

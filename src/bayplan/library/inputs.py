@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from bayplan.explaining.patches import ManifestSource
     from bayplan.kube_api.connection import Connection
     from bayplan.model.labels import Requirement, Selector
-    from bayplan.model.workloads import WorkloadKey
     from bayplan.reading.audit_files import PlaceableObjects
+    from bayplan.reading.cluster import LoadedCluster
     from bayplan.reading.collecting import Inputs, Sink
     from bayplan.reading.documents import Source
     from bayplan.reading.files import Disk, ReadProgress
@@ -280,18 +280,18 @@ class Materials:
         return [source for found in every for source in found.sources()], set(live.unlisted), notes
 
     @contextlib.contextmanager
-    def manifests(
-        self, explanation: Explanation, made_for: Mapping[WorkloadKey, ObjectKey]
-    ) -> Iterator[ManifestSource]:
+    def manifests(self, explanation: Explanation, cluster: LoadedCluster) -> Iterator[ManifestSource]:
         """Where the manifests that fixes change are found while the block runs: in the input, then in the cluster."""
         from bayplan.reading import manifests
 
+        remaker = cluster.remaker()
+        assert remaker is not None, "what is read has an admission"
         revised = [one for fix in explanation.fixes for one in fix.revisions or ()]
         wanted = {("", name) for one in revised for name in (one.node, one.like)}
-        keys = [one.pod or explanation.workload for one in revised]
+        keys = [one.pod or explanation.revised_workload for one in revised]
         wanted |= {(namespace, name) for namespace, _, name in (key.partition("/") for key in keys)}
-        with self._looked_up(wanted) as lookup:
-            yield manifests.source_from(lookup, made_for)
+        with self._looked_up(wanted) as (lookup, is_of_state):
+            yield manifests.source_from(lookup, cluster.made_for, remaker.completed, is_of_state)
 
     @contextlib.contextmanager
     def manifests_of_binding(
@@ -303,16 +303,16 @@ class Materials:
         if not any(fix.revisions for fix in explanation.fixes):
             yield manifests.source_of_binding(lambda *_: None, placed_by, template)
             return
-        with self._looked_up({(placed_by.namespace, placed_by.name)}) as lookup:
-            yield manifests.source_of_binding(lookup, placed_by, template)
+        with self._looked_up({(placed_by.namespace, placed_by.name)}) as (lookup, is_of_state):
+            yield manifests.source_of_binding(lookup, placed_by, template, is_of_state)
 
     @contextlib.contextmanager
-    def _looked_up(self, wanted: set[tuple[str, str]]) -> Iterator[Lookup]:
-        """Finds objects in the input, then in the cluster, while the block runs."""
-        in_input = self._lookup(wanted)
+    def _looked_up(self, wanted: set[tuple[str, str]]) -> Iterator[tuple[Lookup, Callable[[Any], bool]]]:
+        """Finds objects in the input, then in the cluster, while the block runs; and whether one is of the state."""
+        in_input, is_of_state = self._lookup(wanted)
         connect = self.spec.connect
         if connect is None:
-            yield in_input
+            yield in_input, is_of_state
             return
         from bayplan.watching import fetching
 
@@ -325,10 +325,10 @@ class Materials:
                 found = in_input(*key)
                 return run(lambda: live(*key)) if found is None else found
 
-            yield lookup
+            yield lookup, is_of_state
 
-    def _lookup(self, wanted: set[tuple[str, str]]) -> Lookup:
-        """Finds objects as they are written in the change, then in the state."""
+    def _lookup(self, wanted: set[tuple[str, str]]) -> tuple[Lookup, Callable[[Any], bool]]:
+        """Finds objects as written in the change, then in the state; and whether one was found in the latter."""
         from bayplan.reading import manifests
 
         spec, live = self.spec, self._kept.live
@@ -347,7 +347,14 @@ class Materials:
 
         first = found_in(spec.change, spec.namespace, ())
         then = found_in(spec.state, spec.state_namespace or spec.namespace, listed)
-        return lambda *key: found if (found := first(*key)) is not None else then(*key)
+        of_state: set[int] = set()
+
+        def lookup(*key: Any) -> Any:
+            if (found := first(*key)) is None and (found := then(*key)) is not None:
+                of_state.add(id(found))
+            return found
+
+        return lookup, lambda one: id(one) in of_state
 
 
 def _listed(fetcher: ClusterFetcher | AuditFetcher) -> FetchedLists:

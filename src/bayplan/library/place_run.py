@@ -54,7 +54,7 @@ class PlaceRun:
 
     def manifests(self) -> Callable[[Explanation], AbstractContextManager[ManifestSource]]:
         """A function: where the manifests are found that fixes change."""
-        return functools.partial(self.reading.materials.manifests, made_for=self.cluster.made_for)
+        return functools.partial(self.reading.materials.manifests, cluster=self.cluster)
 
     def begin(self, show: Show) -> LoadedCluster:
         """The state before anything is placed, reduced to what is in scope. Sets the notes."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bayplan.grouping.problem import ExactSolver
     from bayplan.placing.assumed_volumes import TopologyKeys
     from bayplan.placing.group_scheduler import GroupScheduler
+    from bayplan.placing.remaking import PodRemaker
     from bayplan.placing.rollout_history import RolloutResult
     from bayplan.placing.safe_steps import PlanStep
     from bayplan.placing.what_if import BlockedEviction
@@ -77,7 +78,11 @@ class ClusterToPlace(msgspec.Struct, kw_only=True):
         """Which pods a fix may move."""
         from bayplan.placing import evicting  # only an explanation needs it
 
-        return evicting.policy(self.disruption_budgets, self.index, self.spread_context)
+        return evicting.policy(self.disruption_budgets, self.index, self.spread_context, self.remaker())
+
+    def remaker(self) -> PodRemaker | None:
+        """Makes pods of revised manifests, if it is known what pods are created from."""
+        return None
 
 
 class Optimisation(msgspec.Struct, frozen=True):

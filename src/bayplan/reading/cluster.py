@@ -39,6 +39,7 @@ from bayplan.wire.pods import Pod
 
 if TYPE_CHECKING:
     from bayplan.controllers.rollouts import Rollout
+    from bayplan.placing.remaking import PodRemaker
 
 
 class LoadedCluster(ClusterToPlace, kw_only=True):
@@ -48,7 +49,8 @@ class LoadedCluster(ClusterToPlace, kw_only=True):
     `n_set_aside` objects of the state could not be read. `n_unread` counts what may matter and is not read: policies
     and pod security standards, which may change or refuse pods, objects of the change of unknown kinds, and fields that
     a merge keeps and other tools may remove. `not_judged_objects` make pods in a way that cannot be read. `made_for`
-    leads from each created pod to the object of the input that it is made for.
+    leads from each created pod to the object of the input that it is made for; `written` are pending pods as they are
+    written, to which admission may add something that no manifest has.
     """
 
     notes: list[str] = msgspec.field(default_factory=list)
@@ -56,6 +58,15 @@ class LoadedCluster(ClusterToPlace, kw_only=True):
     n_unread: int = 0
     not_judged_objects: list[tuple[ObjectKey, str]] = msgspec.field(default_factory=list)
     made_for: dict[WorkloadKey, ObjectKey] = msgspec.field(default_factory=dict)
+    written: dict[WorkloadKey, Pod] = msgspec.field(default_factory=dict)
+
+    def remaker(self) -> PodRemaker | None:
+        """Makes pods of revised manifests."""
+        from bayplan.placing.remaking import PodRemaker  # only an explanation needs it
+
+        if self.admission is None:
+            return None
+        return PodRemaker(self.admission, self.spread_context, self.made_for, self.written)
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
@@ -147,6 +158,7 @@ def cluster_of(
         not_judged=storage.doubts(pending, index) | waiting.not_judged,
         not_judged_objects=created.not_judged_objects,
         made_for=created.made_for,
+        written=_written(inputs, sink.pending) if inputs.limit_ranges or inputs.runtime_classes else {},
         admission=admission,
         rollouts=rollouts,
         default_class=storage.default_class,
@@ -229,6 +241,16 @@ def _ledger(inputs: Inputs, sink: PodSink) -> QuotaLedger:
 def _is_stored(pod: Pod, inputs: Inputs) -> bool:
     """Whether the pod comes from a server, which has admitted it."""
     return bool(pod.metadata.uid or pod.metadata.resource_version) or inputs.is_of_state(pod)
+
+
+def _written(inputs: Inputs, pending: Iterable[Pod]) -> dict[WorkloadKey, Pod]:
+    """The pods without a controller that classes and limit ranges may complete."""
+    limited = {one.metadata.namespace for one in inputs.limit_ranges}
+    return {
+        WorkloadKey(f"{pod.metadata.namespace}/{pod.metadata.name}"): pod
+        for pod in pending
+        if (pod.spec.runtime_class_name or pod.metadata.namespace in limited) and not _is_stored(pod, inputs)
+    }
 
 
 def _waiting(

@@ -17,15 +17,21 @@ from bayplan.errors import Fault
 from bayplan.reading import files
 from bayplan.reading.documents import Document
 
-KUSTOMIZATION, PATCH, CHART, TEMPLATE, OTHER = (
-    "kustomization", "patch", "Helm chart file", "Helm template", "file without apiVersion and kind",
+KUSTOMIZATION, PATCH, GENERATED, CHART, TEMPLATE, OTHER = (
+    "kustomization", "patch", "content of a ConfigMap or Secret", "Helm chart file", "Helm template",
+    "file without apiVersion and kind",
 )  # fmt: skip
 _KUSTOMIZATION_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _KUSTOMIZE_GROUP = "kustomize.config.k8s.io/"
 _CHART = "Chart.yaml"
 _NO_OBJECT = "expected an object with apiVersion and kind"
-# Fields of a kustomization that name files which are no manifests, and the key of the path in their items.
-_PATCH_FIELDS = ("patches", "patchesJson6902", "patchesStrategicMerge", "replacements", "configurations")
+# Fields of a kustomization that list files which are no manifests, and in which fields of an item the paths are.
+_NAMED_FILES = {
+    **dict.fromkeys(("patches", "patchesJson6902", "patchesStrategicMerge", "replacements"), (PATCH, ("path",))),
+    **dict.fromkeys(("configurations", "transformers", "generators", "validators"), (KUSTOMIZATION, ())),
+    **dict.fromkeys(("configMapGenerator", "secretGenerator"), (GENERATED, ("files", "envs", "env"))),
+    "helmCharts": (CHART, ("valuesFile", "additionalValuesFiles")),
+}
 
 
 def no_manifests(found: Sequence[str]) -> Mapping[str, str]:
@@ -40,9 +46,10 @@ def no_manifests(found: Sequence[str]) -> Mapping[str, str]:
             reasons[file] = CHART
         elif any(file.startswith(os.path.join(chart, "templates", "")) for chart in charts):  # noqa: PTH118
             reasons[file] = TEMPLATE
-    patches = {path for file, reason in reasons.items() if reason == KUSTOMIZATION for path in _patches_of(file)}
+    kustomizations = [file for file, reason in reasons.items() if reason == KUSTOMIZATION]
+    named = dict(found for file in kustomizations for found in _named_by(file))
     by_path = {os.path.realpath(file): file for file in found}
-    return reasons | {by_path[path]: PATCH for path in patches if path in by_path}
+    return {by_path[path]: reason for path, reason in named.items() if path in by_path} | reasons
 
 
 def is_no_manifest(items: Sequence[Document | Fault]) -> str:
@@ -59,17 +66,31 @@ def _is_no_object(item: Document | Fault) -> bool:
     return isinstance(item, Fault) and item.message in (_NO_OBJECT, files.EMPTY)
 
 
-def _patches_of(kustomization: str) -> Iterator[str]:
-    """The files that a kustomization names as patches; none if it cannot be read."""
+def _named_by(kustomization: str) -> Iterator[tuple[str, str]]:
+    """The files that a kustomization names and that are no manifests, with what they are; none if it is unreadable."""
     source = files.open_source(kustomization, io.BytesIO())
     if isinstance(source, Fault):
         return
     folder = pathlib.Path(kustomization).parent
     for item in files.documents_of(source):
         root: dict[str, Any] = {} if isinstance(item, Fault) else item.plain_if_decodable() or {}
-        for name in _PATCH_FIELDS:
-            listed = root.get(name)
-            for one in listed if isinstance(listed, list) else ():
-                path = one.get("path") if isinstance(one, dict) else one
-                if isinstance(path, str) and "\n" not in path:
-                    yield os.path.realpath(folder / path)
+        for name, (reason, fields) in _NAMED_FILES.items():
+            for path in _paths_in(root.get(name), fields):
+                # The key of a file in a ConfigMap may stand before its path.
+                place = path.rpartition("=")[2] if reason == GENERATED else path
+                yield os.path.realpath(folder / place), reason
+
+
+def _paths_in(value: Any, fields: Sequence[str]) -> Iterator[str]:
+    """The paths in a list, which are its items or in these fields of them."""
+    for item in _listed(value):
+        for one in (
+            [path for field in fields for path in _listed(item.get(field))] if isinstance(item, dict) else [item]
+        ):
+            if isinstance(one, str) and "\n" not in one:
+                yield one
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list, or a single value as one."""
+    return value if isinstance(value, list) else [] if value is None else [value]

@@ -66,11 +66,17 @@ def _wanted(item: Document, wanted: Collection[tuple[str, str]], namespace: str)
     return row if row.pod_path or (place, item.name) in wanted else None
 
 
-def source_from(lookup: Lookup, made_for: Mapping[WorkloadKey, ObjectKey]) -> ManifestSource:
+def source_from(
+    lookup: Lookup,
+    made_for: Mapping[WorkloadKey, ObjectKey],
+    completed: Callable[[str, JsonObject], JsonObject] = lambda _, pod: pod,
+    is_of_state: Callable[[JsonObject], bool] = lambda _: False,
+) -> ManifestSource:
     """
     The manifests that a fix changes: of a pod that a controller creates, that of the outermost controller known.
 
-    `made_for` leads from pods that do not exist yet to the objects that they are created for.
+    `made_for` leads from pods that do not exist yet to the objects that they are created for; `completed` adds to a pod
+    what the API server does. `is_of_state` tells of an object that the lookup has found whether it runs already.
     """
 
     def pod(key: WorkloadKey, of_controller: bool) -> ManifestToRevise | None:
@@ -83,10 +89,15 @@ def source_from(lookup: Lookup, made_for: Mapping[WorkloadKey, ObjectKey]) -> Ma
             return None if written is None else ManifestToRevise(written)
         return _controller(written, namespace, lookup) or ManifestToRevise(written)
 
-    return ManifestSource(pod, lambda name: lookup(_NODES, "", name))
+    return ManifestSource(pod, lambda name: lookup(_NODES, "", name), completed=completed, is_of_state=is_of_state)
 
 
-def source_of_binding(lookup: Lookup, placed_by: ObjectKey, template: ObjectKey) -> ManifestSource:
+def source_of_binding(
+    lookup: Lookup,
+    placed_by: ObjectKey,
+    template: ObjectKey,
+    is_of_state: Callable[[JsonObject], bool] = lambda _: False,
+) -> ManifestSource:
     """The manifests that a fix for a binding changes: its policy, or itself without one, and its resource template."""
 
     def named(key: ObjectKey) -> JsonObject | None:
@@ -98,7 +109,7 @@ def source_of_binding(lookup: Lookup, placed_by: ObjectKey, template: ObjectKey)
         written = named(placed_by)
         return None if written is None else ManifestToRevise(written)
 
-    return ManifestSource(policy, lambda _: None, lambda _: named(template))
+    return ManifestSource(policy, lambda _: None, lambda _: named(template), is_of_state=is_of_state)
 
 
 def _with_path(row: ApiKind, written: JsonObject | None) -> ManifestToRevise | None:

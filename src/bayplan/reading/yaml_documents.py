@@ -7,6 +7,7 @@ that nests or expands without limit is rejected where it exceeds the limit. Does
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -22,6 +23,8 @@ SLOW_WARNING = "PyYAML is installed without its C part: YAML is read about ten t
 
 MAX_DEPTH = 200
 MAX_EXPANDED_NODES = 200_000  # that aliases may add to one document
+# What other tools fill in, on the line of a fault or the two before it.
+_PLACEHOLDER = re.compile(rb"(?:[^\n]{0,500}\n){0,2}[^\n]{0,500}(?:\{\{|\$\{|<%)")
 
 _Parser = yaml.CSafeLoader if HAS_LIBYAML else yaml.SafeLoader
 
@@ -79,7 +82,16 @@ def _syntax_fault(source: Source, error: yaml.YAMLError) -> Fault:
         return source.fault(f"invalid YAML: {str(error).splitlines()[0]}")
     problem = " ".join(part for part in (error.problem, error.context) if part)
     mark = error.problem_mark or error.context_mark
-    return source.fault(f"invalid YAML: {problem}", mark.line + 1 if mark else 0)
+    line = mark.line + 1 if mark else 0
+    return source.fault(f"invalid YAML: {problem}{_advice(source, line)}", line)
+
+
+def _advice(source: Source, line: int) -> str:
+    """What to do about a fault that is where other tools would have filled something in."""
+    start = 0
+    for _ in range(line - 2):
+        start = source.data.find(b"\n", start) + 1
+    return " (a template has to be rendered first)" if _PLACEHOLDER.match(source.data, start) else ""
 
 
 class _Composer:
@@ -262,7 +274,8 @@ class _Composer:
     def _text_of_key(self, key: Any, line: int) -> str:
         """A key as JSON has it: always a string."""
         if key is None or isinstance(key, dict | list):
-            self._add_fault(f"{'null' if key is None else 'a mapping or a list'} cannot be a key", line)
+            what = "null" if key is None else "a mapping or a list"
+            self._add_fault(f"{what} cannot be a key{_advice(self._source, line)}", line)
             return repr(key)
         if isinstance(key, bool):
             return "true" if key else "false"

@@ -21,7 +21,7 @@ from bayplan.model.node_selectors import (
     parse_integer,
 )
 from bayplan.model.reasons import Codes, DocumentedReason, Mask, Reason, Scores, StatusCode
-from bayplan.model.workloads import Workload
+from bayplan.model.workloads import DAEMON_SET, Workload
 from bayplan.rules.arguments import Arguments
 from bayplan.rules.remedies import Alternatives
 from bayplan.rules.rule import MAX_SCORE, Failure, LiftedBy, Raw, Rule, Scaling
@@ -175,8 +175,8 @@ class NodeAffinityRule(Rule[NodeAffinity, NodeAffinityState]):
     ) -> list[Alternatives]:
         from bayplan.rules import node_affinity_remedies  # only explanations need it
 
-        del workload
-        return node_affinity_remedies.alternatives(state.affinity, slot, index)
+        is_daemon = workload.controller is not None and workload.controller.kind == DAEMON_SET
+        return node_affinity_remedies.alternatives(state.affinity, slot, index, is_daemon=is_daemon)
 
 
 def matching(affinity: NodeAffinity, index: PlacementIndex, at: At = ALL) -> Mask:

@@ -29,8 +29,14 @@ from bayplan.rules.remedies import (
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def alternatives(affinity: NodeAffinity, slot: int, index: PlacementIndex) -> list[Alternatives]:
-    """One list for each label of the node selector that the node lacks, and one for the required terms."""
+def alternatives(
+    affinity: NodeAffinity, slot: int, index: PlacementIndex, *, is_daemon: bool = False
+) -> list[Alternatives]:
+    """
+    One list for each label of the node selector that the node lacks, and one for the required terms.
+
+    The terms of a daemon are made by its DaemonSet: they name the node that it is for.
+    """
     target = index.slots.at(slot)
     found = [
         [_without_selector(key, value), label_target(slot, key, value, index)]
@@ -39,7 +45,7 @@ def alternatives(affinity: NodeAffinity, slot: int, index: PlacementIndex) -> li
     ]
     terms = affinity.required
     if terms is not None and not any(term.matches(target.name, target.labels) for term in terms):
-        found.append(_loosen_term(terms, slot, index))
+        found.append([] if is_daemon else _loosen_term(terms, slot, index))
     return found
 
 

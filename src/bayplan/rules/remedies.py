@@ -30,9 +30,9 @@ class Revision(msgspec.Struct, frozen=True):
     What a remedy changes in the manifest of one object.
 
     `pod` is the key of a pod; else it is about a node. If both are empty, it is about the workload itself. `revise`
-    changes the first manifest in place; the second is the original, in which paths are still right. None: the object is
-    deleted. A node that is to be created is `like` another one. For a binding, the workload itself is its policy, or
-    its resource template if it is `of_template`.
+    changes the first manifest in place; the second is the original, in which paths are still right; that of a pod also
+    has the resources that the API server adds. None: the object is deleted. A node that is to be created is `like`
+    another one. For a binding, the workload itself is its policy, or its resource template if it is `of_template`.
     """
 
     revise: Revise | None
@@ -46,6 +46,11 @@ class Revision(msgspec.Struct, frozen=True):
 
     def __hash__(self) -> int:
         return hash(self._subject)
+
+    @property
+    def is_of_workload(self) -> bool:
+        """Whether it is about the workload itself."""
+        return not self.pod and not self.node
 
     @property
     def _subject(self) -> tuple[WorkloadKey | None, str, str, bool, bool]:

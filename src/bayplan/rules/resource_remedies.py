@@ -32,6 +32,7 @@ from bayplan.rules.remedies import (
 MAX_MOVES = 4  # choices of pods to move from one node
 MAX_CANDIDATES = 12  # pods that are combined
 _MEBIBYTE = 2**20
+_LISTS = ("containers", "initContainers")
 _UNLIMITED = ("cpu", "memory", "ephemeral-storage")  # whose limit may be higher than the request
 
 
@@ -59,8 +60,8 @@ def _request_less(resource: str, requested: int, free: int) -> Alternatives:
         amounts = tuple((r, left if r == resource else a) for r, a in requests.amounts)
         return change_needs(requests=msgspec.structs.replace(requests, amounts=amounts))(workload, index)
 
-    def revise(pod: Manifest, _: Manifest) -> None:
-        lower_requests(child(pod, "spec"), resource, left)
+    def revise(pod: Manifest, original: Manifest) -> None:
+        lower_requests(child(pod, "spec"), original.get("spec") or {}, resource, left)
 
     text = f"request {after} {resource} instead of {before}"
     return [Remedy(text, edit, revisions=on_workload(revise), family=f"request {resource}", size=requested - left)]
@@ -92,47 +93,70 @@ def _moves(missing: Mapping[str, int], workload: Workload, slot: int, index: Pla
     return []
 
 
-def lower_requests(spec: Manifest, resource: str, total: int) -> None:
-    """Lower the requests of a pod so that they come to no more than a total, the largest ones first."""
-    total -= _amount(spec.get("overhead"), resource)
-    containers, init_containers = (
-        [one for one in spec.get(name) or () if isinstance(one, dict)] for name in ("containers", "initContainers")
-    )
-    sidecars = [one for one in init_containers if one.get("restartPolicy") == "Always"]
+def lower_requests(spec: Manifest, original: Manifest, resource: str, total: int) -> None:
+    """
+    Lower the requests of a pod so that they come to no more than a total, the largest ones first.
+
+    The original has the overhead and the requests that the API server adds.
+    """
+    total -= _amount(original.get("overhead") or spec.get("overhead"), resource)
+    containers, init_containers = (_requesting(name, spec, original, resource) for name in _LISTS)
+    sidecars = [one for one in init_containers if one.written.get("restartPolicy") == "Always"]
     _lower([*containers, *sidecars], resource, total)
     running = 0  # sidecars before the init container
     for one in init_containers:
         if one in sidecars:
-            running += _requested(one, resource)
+            running += one.amount
         else:
             _lower([one], resource, total - running)
-    if _requested(spec, resource) > total:
-        _set(spec, resource, total)
+    whole = _Requesting(spec, _requested(spec, original, resource))
+    if whole.amount > total:
+        _set(whole, resource, total)
 
 
-def _lower(containers: list[Manifest], resource: str, total: int) -> None:
-    excess = sum(_requested(one, resource) for one in containers) - total
-    for one in sorted(containers, key=lambda one: -_requested(one, resource)):
+class _Requesting(msgspec.Struct):
+    """A container, or the pod as a whole, and how much of one resource it requests."""
+
+    written: Manifest
+    amount: int
+
+
+def _requesting(name: str, spec: Manifest, original: Manifest, resource: str) -> list[_Requesting]:
+    originals = {one.get("name"): one for one in original.get(name) or () if isinstance(one, dict)}
+    return [
+        _Requesting(one, _requested(one, originals.get(one.get("name"), {}), resource))
+        for one in spec.get(name) or ()
+        if isinstance(one, dict)
+    ]
+
+
+def _lower(containers: list[_Requesting], resource: str, total: int) -> None:
+    excess = sum(one.amount for one in containers) - total
+    for one in sorted(containers, key=lambda one: -one.amount):
         if excess <= 0:
             return
-        now = _requested(one, resource)
-        _set(one, resource, max(0, now - excess))
-        excess -= min(now, excess)
+        less = min(one.amount, excess)
+        _set(one, resource, one.amount - less)
+        excess -= less
 
 
-def _requested(container: Manifest, resource: str) -> int:
-    """What a container requests; what it does not say is its limit."""
-    resources = container.get("resources") or {}
-    requests = resources.get("requests") or {}
-    return _amount(requests if resource in requests else resources.get("limits"), resource)
+def _requested(container: Manifest, original: Manifest, resource: str) -> int:
+    """What a container requests: if it does not say so, what the API server adds, or its limit."""
+    for one in (container, original):
+        resources = one.get("resources") or {}
+        for amounts in (resources.get("requests") or {}, resources.get("limits") or {}):
+            if resource in amounts:
+                return _amount(amounts, resource)
+    return 0
 
 
 def _amount(written: Any, resource: str) -> int:
     return quantities.amount(resource, written[resource]) if written and resource in written else 0
 
 
-def _set(container: Manifest, resource: str, amount: int) -> None:
-    resources, text = child(container, "resources"), quantities.exact(resource, amount)
+def _set(one: _Requesting, resource: str, amount: int) -> None:
+    one.amount = amount
+    resources, text = child(one.written, "resources"), quantities.exact(resource, amount)
     child(resources, "requests")[resource] = text
     if resource not in _UNLIMITED and resource in (resources.get("limits") or {}):
         resources["limits"][resource] = text  # must be equal

@@ -218,7 +218,8 @@ class VolumeBinding(ClaimRule):
                 detail = f"claim {claim.key} is bound to {volume.name}, which requires {terms}"
                 failures.append(Failure(self.id, ELSEWHERE.text, detail=detail, term=claim.key))
             if code & 2 and not claim.bound:
-                detail = f"no volume for claim {claim.key} of class {claim.storage_class} is available here"
+                whose = f"of class {claim.storage_class}" if claim.storage_class else "without a class"
+                detail = f"no volume for claim {claim.key} {whose} is available here"
                 failures.append(Failure(self.id, NO_VOLUME.text, detail=detail, term=claim.key))
             if code & 4 and claim.bound and volume is None:
                 detail = f"claim {claim.key} is bound to {claim.volume}, which does not exist"

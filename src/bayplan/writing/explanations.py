@@ -22,6 +22,7 @@ from bayplan.rules.rule import Failure
 from bayplan.writing import tables, versioned
 
 MAX_UNGROUPED_TARGETS = 20  # if more targets are rejected, they are grouped by reason
+MIN_EQUAL_TARGETS = 3  # that are one group, even if there are few targets
 MAX_GROUPS_OF_A_REASON = 6  # if there are more, only the first target is shown for all of them
 MAX_FEASIBLE_SHOWN = 10
 MAX_NAMES_SHOWN = 5
@@ -70,8 +71,8 @@ def _fixes(explanation: Explanation) -> Iterator[str]:
         yield from ("", f"What would make {wait.failing.key} fit beside the others:")
     elif explanation.fixes:
         yield from ("", "What would make it fit:")
-    elif explanation.searched:
-        yield from ("", NO_FIX)
+    elif explanation.searched or explanation.advice:
+        yield from ("", explanation.advice or NO_FIX)
     for number, fix in enumerate(explanation.fixes, 1):
         mark = "-" if explanation.noun == CLUSTER else f"{number}."
         moved = ", ".join(f"{key} on {node}" for key, node in fix.moved)
@@ -91,11 +92,17 @@ def _wrapped(line: str, width: int | None) -> list[str]:
         indent = start + numbered.end()
     else:  # a detail follows the last gap of at least two spaces
         indent = line.rfind("  ") + 2 if "  " in bare else start + len(_INDENT)
+    start, indent = min(start, width // 3), min(indent, width // 3)
+    longest = max(map(len, bare.split()))
+    if longest + len(_INDENT) <= width < indent + longest:  # a path is not broken if it fits further to the left
+        if len(bare) < width:
+            return [" " * min(start, width - len(bare)) + bare]
+        start, indent = (min(one, width - longest) for one in (start, indent))
     return textwrap.wrap(
         bare,
         width,
-        initial_indent=" " * min(start, width // 3),
-        subsequent_indent=" " * min(indent, width // 3),
+        initial_indent=" " * start,
+        subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -163,7 +170,7 @@ def _cluster(verdict: TargetVerdict) -> str:
 
 def _rejected(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str, width: int | None = None) -> Iterator[str]:
     grouped = not every and len(verdicts) > MAX_UNGROUPED_TARGETS
-    groups = _groups_of(verdicts) if grouped else [RejectedGroup((one,)) for one in verdicts]
+    groups = _groups_of(verdicts) if grouped else _equal_ones(verdicts, every=every)
     lines = [line for group in groups for line in _lines(group)]
     name_width = max((len(line.name) for line in lines), default=0)
     rule_width = max((len(line.failure.rule) for line in lines), default=0)
@@ -183,7 +190,7 @@ def _rejected(verdicts: Sequence[TargetVerdict], *, every: bool, noun: str, widt
             yield " " * len(head) + further
     if any(not group.is_uniform for group in groups):
         yield f"{_INDENT}(a line with 'such as' shows the first {noun} of its group; --all shows every {noun})"
-    elif grouped and len(groups) < len(verdicts):
+    elif len(groups) < len(verdicts):
         yield f"{_INDENT}(--all shows every {noun})"
 
 
@@ -214,6 +221,18 @@ def _groups_of(verdicts: Sequence[TargetVerdict]) -> list[RejectedGroup]:
         else:
             groups.append(RejectedGroup(tuple(one for members in uniform.values() for one in members), False))
     return sorted(groups, key=lambda group: -len(group.members))
+
+
+def _equal_ones(verdicts: Sequence[TargetVerdict], *, every: bool) -> list[RejectedGroup]:
+    """Several targets that are rejected for the same in every detail are one group; all others are shown by name."""
+    equal: dict[tuple[Failure, ...], list[TargetVerdict]] = {}
+    for verdict in verdicts:
+        equal.setdefault(tuple(map(_as_shown, verdict.failures)), []).append(verdict)
+    groups: list[RejectedGroup] = []
+    for members in equal.values():
+        is_one = not every and len(members) >= MIN_EQUAL_TARGETS
+        groups += [RejectedGroup(tuple(members))] if is_one else [RejectedGroup((one,)) for one in members]
+    return sorted(groups, key=lambda group: group.members[0].name)
 
 
 def _as_shown(failure: Failure) -> Failure:
@@ -279,7 +298,7 @@ def content(explanation: Explanation, source: ManifestSource | None = None) -> d
         "target": explanation.target,
         "message": explanation.message,
         "verdicts": {verdict.name: _verdict(verdict) for verdict in explanation.targets},
-        "fixes": [_fix(fix, explanation.workload, source) for fix in explanation.fixes],
+        "fixes": [_fix(fix, explanation.revised_workload, source) for fix in explanation.fixes],
         **_groups(explanation),
         **_preemption(explanation),
         **_waiting(explanation),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.parse
 import xml.sax.saxutils
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +24,10 @@ def sarif(report: findings.ValidationReport, version: str) -> dict[str, Any]:
 
 def _result(finding: findings.ValidationFinding) -> dict[str, Any]:
     fault = finding.fault
-    physical = {"artifactLocation": {"uri": fault.file}, "region": {"startLine": max(fault.line, 1)}}
+    physical = {
+        "artifactLocation": {"uri": urllib.parse.quote(fault.file)},
+        "region": {"startLine": max(fault.line, 1)},
+    }
     message = tables.printable(": ".join(part for part in (fault.subject, fault.path, fault.message) if part))
     return {
         "ruleId": finding.reason,
