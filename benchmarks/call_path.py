@@ -20,7 +20,7 @@ SOURCE = ROOT / "src"
 EXAMPLE = ROOT / "examples" / "01-first-pod"
 # The library between the command and the engine is 36 functions in 9 files of it (decision 0031).
 # Preferred terms that wait (decision 0020) are six functions, wakes that are found out in slices are three.
-MAX_FUNCTIONS, MAX_FILES = 699, 129
+MAX_FUNCTIONS, MAX_FILES = 700, 129
 
 
 def main():
