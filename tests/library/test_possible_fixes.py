@@ -1,6 +1,7 @@
 """A fix can be carried out: the manifests that it changes are those that pods are made from, and then the pod fits."""
 
 import copy
+import json
 
 import pytest
 
@@ -44,6 +45,10 @@ def pods(kind="Deployment", cpu="", **spec):
     named = {"serviceName": "web"} if kind == "StatefulSet" else {}
     made = {"selector": {"matchLabels": {"app": "web"}}, "template": template, **named}
     return obj(kind, "web", api_version="apps/v1", spec=made)
+
+
+def owner(kind, name, uid):
+    return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": True}
 
 
 def limits(**item):
@@ -120,9 +125,7 @@ def test_the_node_that_a_daemon_is_for_is_not_changed_if_its_daemon_set_is_not_k
 def test_a_stored_pod_is_mended_in_the_template_of_its_controller_beyond_what_admission_adds():
     deployment = pods()
     replica_set = obj("ReplicaSet", "web-1", api_version="apps/v1", spec=copy.deepcopy(deployment["spec"]))
-    replica_set["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
-    ]
+    replica_set["metadata"]["ownerReferences"] = [owner("Deployment", "web", "d")]
     stored = pods("Pod", "5")
     stored["metadata"] |= {
         "name": "web-1-x", "uid": "p", "labels": {"app": "web"},
@@ -183,3 +186,34 @@ def test_a_fix_of_a_manifest_that_is_about_to_be_applied_has_no_null():
     objects = [node("a"), pods("Deployment", "1", nodeSelector={"disk": "ssd"})]
     (fixed,) = about_to_be_applied(objects).explain("deploy/web").apply_fix(1).manifests
     assert fixed["spec"]["template"]["spec"]["nodeSelector"] == {}
+
+
+@pytest.mark.parametrize("cpu", ["9", ""])
+def test_a_rollout_that_is_stuck_is_mended_in_the_template_that_is_applied(cpu):
+    old = pods("Deployment", "1")
+    labels = {"app": "web", "pod-template-hash": "1"}
+    replica_set = copy.deepcopy(old) | {"kind": "ReplicaSet"}
+    replica_set["metadata"] |= {
+        "name": "web-1",
+        "uid": "r",
+        "labels": labels,
+        "ownerReferences": [owner("Deployment", "web", "d")],
+    }
+    replica_set["spec"]["template"]["metadata"]["labels"] = replica_set["spec"]["selector"]["matchLabels"] = labels
+    running = pods("Pod", "1", nodeName="a")
+    running["metadata"] |= {
+        "name": "web-1-x",
+        "uid": "p",
+        "labels": labels,
+        "ownerReferences": [owner("ReplicaSet", "web-1", "r")],
+    }
+    applied = json.dumps(old)
+    old["metadata"] |= {"uid": "d", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": applied}}
+    state = bayplan.Cluster.from_objects([node("a"), limits(defaultRequest={"cpu": "9"}), old, replica_set, running])
+    new = pods("Deployment", cpu)
+    found = state.apply(new).explain("deploy/web")
+    assert found.fixes[0].change == "request 3 cpu instead of 9"
+    (fixed,) = found.apply_fix(1).manifests
+    assert fixed["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "3"}
+    assert found.to_dict()["fixes"][0]["patches"][0]["object"]["kind"] == "Deployment"
+    assert state.apply(fixed).place().ok

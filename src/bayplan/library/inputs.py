@@ -291,7 +291,7 @@ class Materials:
         keys = [one.pod or explanation.revised_workload for one in revised]
         wanted |= {(namespace, name) for namespace, _, name in (key.partition("/") for key in keys)}
         with self._looked_up(wanted) as (lookup, is_of_state):
-            yield manifests.source_from(lookup, cluster.made_for, remaker.completed, is_of_state)
+            yield manifests.source_from(lookup, cluster.makers(), remaker.completed, is_of_state)
 
     @contextlib.contextmanager
     def manifests_of_binding(

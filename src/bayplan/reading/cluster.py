@@ -66,7 +66,14 @@ class LoadedCluster(ClusterToPlace, kw_only=True):
 
         if self.admission is None:
             return None
-        return PodRemaker(self.admission, self.spread_context, self.made_for, self.written)
+        return PodRemaker(self.admission, self.spread_context, self.makers(), self.written)
+
+    def makers(self) -> dict[WorkloadKey, ObjectKey]:
+        """The object of the input that each created pod is made for, those of rollouts so far included."""
+        of_rollouts = {
+            WorkloadKey(f"{one.key.namespace}/{name}"): one.key for one in self.rollouts for name in one.pods
+        }
+        return {**self.made_for, **of_rollouts}
 
 
 def load(options: ReadOptions, seed: str = "") -> LoadedCluster:
