@@ -116,8 +116,8 @@ def measure(n_nodes, n_gangs):
     return {
         "nodes": n_nodes,
         "gangs": n_gangs,
-        "gangPodsPerSecond": n_pods / gangs,
-        "singlePodsPerSecond": n_pods / singles,
+        "gangPodsPerSecond": round(n_pods / gangs),
+        "singlePodsPerSecond": round(n_pods / singles),
     }
 
 

@@ -6,7 +6,7 @@ from bayplan.live.cluster_writer import RejectedError
 from bayplan.live.known_groups import GroupLimits
 from bayplan.queueing import group_attempt
 from bayplan.wire.pods import PodGroup
-from live_loop.simulated import START, Simulation, convert
+from live_loop.simulated import START, Simulation, convert, near
 from live_loop.test_groups import add_gang, member_of, placed
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "gang", "uid": "u", "controller": True}
@@ -196,3 +196,27 @@ async def test_members_that_leave_while_a_plan_is_made_do_not_count(monkeypatch)
     await settle(cluster, 20)
     assert placed(cluster, "gang") == {"gang-0": "one"}
     assert "5 members must run, and only 4 exist" in cluster.condition("gang-2")["message"]
+
+
+async def test_two_first_pods_of_two_schedulers_are_told():
+    cluster = Simulation()
+    for name, zone in (("one", "a"), ("two", "b")):
+        cluster.add_node(name, zone)
+    cluster.add_pod("ours", labels={"app": "cache"}, affinity=near(app="cache"))
+    await cluster.settle()
+    other = "two" if cluster.where()["ours"] == "one" else "one"
+    cluster.add_pod("theirs", labels={"app": "cache"}, affinity=near(app="cache"), scheduler="other", node=other)
+    await settle(cluster, 5)
+    (note,) = cluster.notes("ours", "BrokenAfterBinding")
+    assert "now it is rejected there: node(s) didn't match pod affinity rules" in note
+
+
+async def test_a_first_pod_that_is_followed_by_others_is_not_told():
+    cluster = Simulation()
+    for name, zone in (("one", "a"), ("two", "b")):
+        cluster.add_node(name, zone)
+    for number in range(3):
+        cluster.add_pod(f"ours-{number}", labels={"app": "cache"}, affinity=near(app="cache"))
+    await settle(cluster, 5)
+    assert all(cluster.where().values())
+    assert not any(cluster.notes(f"ours-{number}", "BrokenAfterBinding") for number in range(3))

@@ -234,11 +234,12 @@ class Binder:
         self,
         context: SchedulerContext,
         volumes: VolumeBinder,
+        on_bound: Callable[[Workload, str], None] = lambda _, __: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._state, self._queue, self._writer = context.state, context.state.queue, context.writer
         self._events, self._metrics, self._clock = context.events, context.metrics, context.clock
-        self._volumes = volumes
+        self._volumes, self._on_bound = volumes, on_bound
         self._sleep = sleep
 
     async def bind(self, pending: PendingPod, node: str, began: float) -> None:
@@ -314,6 +315,7 @@ class Binder:
         self._metrics.observe_scheduled_pod(pending.attempts, now - pending.since)
         self._events.record(pod, "Scheduled", f"Successfully assigned {pending.key} to {node}", action="Binding")
         self._queue.done(pending)
+        self._on_bound(pending.workload, node)
 
     def _unreserve(self, pending: PendingPod, cause: str, *, retry: bool) -> None:
         """Release the node and the volumes; requeue the pod if `retry`, else drop it."""

@@ -14,6 +14,7 @@ from bayplan.live.binding import Binder, VolumeBinder
 from bayplan.live.cluster_writer import PodRef
 from bayplan.live.conditions import ConditionWriter
 from bayplan.live.context import Engines, SchedulerContext
+from bayplan.live.first_pods import FirstPods
 from bayplan.live.group_placer import GroupParts, GroupPlacer
 from bayplan.live.group_reports import GroupReporter
 from bayplan.live.known_groups import KnownGroups
@@ -52,7 +53,8 @@ class Scheduler(SchedulingLoop[PendingPod]):
         self._events, self._metrics, self._names = context.events, context.metrics, context.names
         self._wall = context.wall
         self._engines = engines
-        self._binder = Binder(context, volumes)
+        self._first_pods = FirstPods(context, engines, context.clock)
+        self._binder = Binder(context, volumes, self._first_pods.note)
         self._volumes = volumes
         self._preemptor = preemptor
         self._reserver = NodeReserver(context, engines)
@@ -79,9 +81,11 @@ class Scheduler(SchedulingLoop[PendingPod]):
         next_reservation = self._queue.reservations.next_at()
         times = [] if next_reservation is None else [max(next_reservation, self._no_reserve_before)]
         next_group = None if self._groups is None else self._groups.next_at()
-        return times if next_group is None else [*times, next_group]
+        further = (next_group, self._first_pods.next_at())
+        return [*times, *(time for time in further if time is not None)]
 
     def _before_attempts(self) -> None:
+        self._first_pods.step()
         if self._groups is not None:
             self._groups.step()
         if not self._queue.reservations.after:
