@@ -11,6 +11,7 @@ from bayplan.kube_api.decoding import Decoding, Key, Undecodable
 from bayplan.model.semantics import UPSTREAM
 from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing.scheduling_queue import SchedulingQueue
+from bayplan.validating import affinity
 from bayplan.watching import resources
 from bayplan.watching.cluster_state import ClusterState
 from bayplan.watching.resources import ResourceHandler
@@ -122,6 +123,35 @@ def test_an_unknown_pod_that_cannot_be_read_closes_its_node_until_it_is_gone(wat
     assert not watching.has_room("a")
     watching.delete("pods", "web", "shop", "1")
     assert watching.has_room("a")
+
+
+ANNOTATIONS = {
+    "hexadecimal": {"bayplan.io/affinity": "podAffinity: 0x" + "f" * 4000},
+    "sexagesimal": {"bayplan.io/group": "g", "bayplan.io/group-affinity": "groupAffinity: " + "1:" * 3500 + "1"},
+    "null": {"bayplan.io/affinity": "podAntiAffinity: {requiredDuringSchedulingRequiredDuringExecution: [null]}"},
+}
+
+
+@pytest.mark.parametrize("annotations", ANNOTATIONS.values(), ids=ANNOTATIONS)
+def test_annotations_of_a_running_pod_close_no_node(watching, annotations):
+    watching.put("nodes", node("a"))
+    written = pod(node_name="a", requests={"cpu": "1"})
+    written["metadata"]["annotations"] = annotations
+    watching.put("pods", written)
+    assert watching.n_unreadable == 0
+    assert watching.has_room("a")
+    assert "shop/web" in watching.index.records
+
+
+def test_a_bug_in_reading_annotations_closes_no_node(watching, monkeypatch, caplog):
+    monkeypatch.setattr(affinity, "validate_annotation", lambda *_: 1 / 0)
+    watching.put("nodes", node("a"))
+    written = pod(node_name="a", requests={"cpu": "1"})
+    written["metadata"]["annotations"] = {"bayplan.io/affinity": "podAffinity: {}  # not remembered"}
+    watching.put("pods", written)
+    assert watching.has_room("a")
+    assert "shop/web" in watching.index.records
+    assert "unreadable annotations" in caplog.text
 
 
 def test_a_node_that_comes_after_its_unreadable_pod_is_closed_too(watching):

@@ -8,7 +8,7 @@ pod affinity terms with the fields that Kubernetes lacks (`requiredDuringSchedul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -168,7 +168,17 @@ def validate_annotation(metadata: Field, pod_labels: dict[str, str] | None) -> l
     found = type_checks.validate_types(affinity, AnnotatedAffinity, closed=True)
     if any(cause.reason == fields.TYPE_INVALID for cause in found):
         return found
-    return found + validate_pod_affinity(affinity, PodAffinityScope(pod_labels, empty_topology_key=True))
+    found += validate_pod_affinity(affinity, PodAffinityScope(pod_labels, empty_topology_key=True))
+    return found or unreadable(written, read_annotation)
+
+
+def unreadable(written: Field, read: Callable[[str], object]) -> list[Cause]:
+    """What is wrong with a text that breaks no rule and has other types still, such as null in place of a term."""
+    try:
+        read(written.text())
+    except ValueError as error:
+        return [written.malformed(str(error))]
+    return []
 
 
 def read_annotation(text: str) -> AnnotatedAffinity:

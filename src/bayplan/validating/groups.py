@@ -120,7 +120,7 @@ def validate_group_affinity(written: Field, pod_labels: dict[str, str] | None) -
             # Those of affinity and of preferred terms are forbidden there anyway.
             if term.field[name].present and term.anti and term.weighted is None:
                 found.append(term.field[name].forbidden(NOT_EXTENDED))
-    return found
+    return found or affinity.unreadable(written, read_group_affinity)
 
 
 def read_group_affinity(text: str) -> wire_pods.AnnotatedGroupAffinity:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 MAX_DEPTH = 32
+MAX_INTEGER_BITS = 1024  # as large as a floating-point number; Python shows none of more than 4,300 digits
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
@@ -26,12 +27,15 @@ class CheckedLoader(_Parser):  # type: ignore[misc]
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
         try:
-            return super().construct_object(node, deep)
+            found = super().construct_object(node, deep)
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError, IndexError):
             tag = str(node.tag).removeprefix("tag:yaml.org,2002:")
             raise yaml.constructor.ConstructorError(
                 None, None, f"expected a value of type {tag}, got something else", node.start_mark
             ) from None
+        if isinstance(found, int) and found.bit_length() > MAX_INTEGER_BITS:
+            raise yaml.constructor.ConstructorError(None, None, "a number out of range", node.start_mark)
+        return found
 
 
 class _Loader(CheckedLoader):

@@ -28,7 +28,7 @@ from bayplan.preempting.disruption_budgets import DisruptionBudgets
 from bayplan.queueing.pending_pod import PendingPod, QueueStage
 from bayplan.queueing.scheduling_queue import SchedulingQueue
 from bayplan.reading import quota_limits
-from bayplan.watching.setting_aside import NodesSetAside, mapped
+from bayplan.watching.setting_aside import NodesSetAside, mapped, mapped_running
 from bayplan.wire.controllers import PodDisruptionBudget, Service
 from bayplan.wire.meta import ApiObject
 from bayplan.wire.nodes import Node
@@ -189,7 +189,7 @@ class ClusterState:
             self.nodes_set_aside.open_for(key)
 
     def _put_bound(self, key: WorkloadKey, pod: Pod) -> None:
-        workload = mapped(_bound_workload, pod)
+        workload = mapped_running(_bound_workload, pod)
         self._remove_pending(key)
         self.assumed.pop(key, None)
         record = self.index.records.get(key)

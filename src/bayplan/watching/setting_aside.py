@@ -9,6 +9,7 @@ opens the node.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -23,6 +24,7 @@ from bayplan.model.workloads import WorkloadKey
 from bayplan.wire.meta import ApiObject, ObjectMeta
 from bayplan.wire.pods import Pod, PodSpec, PodStatus
 
+log = logging.getLogger("bayplan.watching")
 Arguments = ParamSpec("Arguments")
 Found = TypeVar("Found")
 
@@ -43,6 +45,23 @@ def mapped(read: Callable[Arguments, Found], *arguments: Arguments.args, **optio
         raise
     except Exception as error:
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
+
+
+def mapped_running(read: Callable[[Pod], Found], pod: Pod) -> Found:
+    """
+    What `read` returns of a pod on a node; without the pod's annotations if these cannot be read.
+
+    A tenant may write them while the pod runs, and a pod that cannot be read at all closes its node for others.
+    """
+    try:
+        return mapped(read, pod)
+    except UnreadableError:
+        if not pod.metadata.annotations:
+            raise
+        bare = msgspec.structs.replace(pod.metadata, annotations=None)
+        found = mapped(read, msgspec.structs.replace(pod, metadata=bare))
+        log.exception("unreadable annotations", extra={"pod": f"{pod.metadata.namespace}/{pod.metadata.name}"})
+        return found
 
 
 def stub_of(found: Undecodable, item_type: type) -> ApiObject:
