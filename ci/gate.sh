@@ -1,11 +1,12 @@
 #!/bin/sh
 # Runs Bayplan's checks on manifests, as a gate of a pipeline, and keeps what code hosts show of them.
 #
-#   ci/gate.sh --manifests PATH [--state PATH] [--lose WHAT]… [--audit PATH [--inventory PATH]] [--strict] [--reports DIR]
+#   ci/gate.sh --manifests PATH [--state PATH] [--lose WHAT]… [--timeline FILE]… [--audit PATH [--inventory PATH]] [--strict] [--reports DIR]
 #
 # --manifests  validated, and placed on the state; may be repeated
 # --state      what runs: a snapshot or a dump of the cluster; without it nothing is placed
 # --lose       placed again as if this were gone, such as node/N or topology.kubernetes.io/zone=a; may be repeated
+# --timeline   simulated on the state with the manifests, with its expectations; may be repeated
 # --audit      a dump of nodes that is audited; --inventory says on which machines they run
 # --strict     what could not be judged, and warnings of validate, are a no
 #
@@ -18,7 +19,7 @@ usage() {
   exit 2
 }
 
-manifests="" state="" loses="" audit="" inventory="" strict="" reports="bayplan-reports"
+manifests="" state="" loses="" timelines="" audit="" inventory="" strict="" reports="bayplan-reports"
 while [ $# -gt 0 ]; do
   [ "$1" = --strict ] || [ $# -gt 1 ] || usage
   case "$1" in
@@ -26,6 +27,8 @@ while [ $# -gt 0 ]; do
 $2"; shift ;;
     --state) state="$2"; shift ;;
     --lose) loses="$loses
+$2"; shift ;;
+    --timeline) timelines="$timelines
 $2"; shift ;;
     --audit) audit="$2"; shift ;;
     --inventory) inventory="$2"; shift ;;
@@ -76,6 +79,12 @@ if [ $# -gt 0 ] && [ -n "$state" ]; then
   bayplan place --state "$state" "$@" -R --exit-zero --quiet --explain -o html --output-file "$reports/plan.html"
   for lost in $loses; do
     shown "Without $lost" bayplan place --state "$state" "$@" -R ${strict:+"$strict"} --lose "$lost"
+  done
+  number=0
+  for timeline in $timelines; do
+    number=$((number + 1))
+    shown "Timeline $timeline" bayplan simulate --state "$state" "$@" -R "$timeline"
+    bayplan simulate --state "$state" "$@" -R "$timeline" --exit-zero --quiet -o junit --output-file "$reports/timeline-$number.junit.xml"
   done
 fi
 if [ -n "$audit" ]; then

@@ -79,6 +79,18 @@ def test_a_usage_error_is_not_a_yes(words, tmp_path, environment):
     assert "--manifests PATH" in done.stderr
 
 
+def test_a_timeline_is_simulated_with_its_expectations(tmp_path, environment):
+    timeline = tmp_path / "timeline.yaml"
+    words = ("--manifests", GATE / "good", "--state", CLUSTER, "--timeline", timeline)
+    for expected, code in ((2, 0), (3, 1)):
+        expect = {"ready": {"of": "web", "exactly": expected}}
+        timeline.write_text(yaml.safe_dump({"lasts": "5m", "steps": [{"at": "3m", "expect": expect}]}))
+        done = gate(tmp_path, environment, *words)
+        assert done.returncode == code, done.stdout
+        assert f"### Timeline {timeline}" in done.stdout
+        assert ET.parse(tmp_path / "reports" / "timeline-1.junit.xml").getroot().tag == "testsuites"
+
+
 def test_paths_may_have_spaces_and_are_no_code(tmp_path, environment):
     odd = tmp_path / "a b $(touch code) `touch code`"
     odd.mkdir()
