@@ -30,7 +30,7 @@ def test_the_page_shows_counts_reasons_and_explanations():
     page = page_of([placement("a", "n1"), placement("b", "", "0/1 …", full=1)], {"shop/b": "why\nnot"})
     assert "1 of 2 placed." in page
     assert "<td>full</td>" in page
-    assert "<pre>why\nnot</pre>" in page
+    assert '<pre tabindex="0">why\nnot</pre>' in page
     assert '<a href="#why-shop/b">b</a>' in page
 
 

@@ -18,7 +18,7 @@ from bayplan.errors import Fault, InputError
 if TYPE_CHECKING:
     from bayplan.library.audits import AuditReport
 
-_REPAIRABLE = ("table", "markdown", "json", "yaml")
+_REPAIRABLE = ("table", "markdown", "json", "yaml", options.HTML)
 _OF_ONE_CLUSTER = ("scs", "scs-report")
 
 
@@ -56,7 +56,9 @@ _OF_ONE_CLUSTER = ("scs", "scs-report")
             metavar="[labels]",
             explained="Instead of the audit, print a kubectl label command for each node of --inventory.",
         ),
-        options.output("table", "json", "yaml", "junit", "sarif", "markdown", "scs", "scs-report", "prometheus"),
+        options.output(
+            "table", "json", "yaml", "junit", "sarif", "markdown", "scs", "scs-report", "prometheus", options.HTML
+        ),
         commands.Option(
             "--subject", metavar="NAME", default="", help="With -o scs-report: name of the cluster in the report."
         ),
@@ -142,7 +144,11 @@ def audit(
             console.warning(f"{one.name}: {text}" if one.name else text)
     report = AuditReport(audits)
     code = commands.exit_code(report.ok, exit_zero=exit_zero)
-    console.answer(_written(report, output, subject, code, console))
+    text = _written(report, output, subject, code, console)
+    if output == options.HTML:
+        paths = tuple(path for one in by_cluster.values() for path in (*one.filename, *one.state))
+        text = loading.signed(text, msgspec.structs.replace(sources, filename=paths, state=()))
+    console.answer(text)
     return code
 
 

@@ -63,7 +63,7 @@ def _complete_workload(ctx: click.Context, param: click.Parameter, typed: str) -
         ),
         fix_manifests.APPLY_FIX,
         options.NO_PREEMPTION,
-        options.output("text", "json", "yaml", options.CSV, options.JSONPATH, options.CUSTOM_COLUMNS),
+        options.output("text", "json", "yaml", options.HTML, options.CSV, options.JSONPATH, options.CUSTOM_COLUMNS),
         options.EXIT_ZERO,
         options.HPA,
     ),
@@ -118,7 +118,8 @@ def explain(
     if apply_fix is not None:
         fix_manifests.write_changed(apply_fix, explained, output, console)
         return commands.EXIT_YES
-    console.answer(explained.to_text(shown, width=console.table_width))
+    text = explained.to_text(shown, width=console.table_width)
+    console.answer(loading.signed(text, sources) if shown == options.HTML else text)
     return commands.exit_code(explained.fits, exit_zero=exit_zero)
 
 

@@ -150,6 +150,35 @@ def materials(sources: InputOptions, decisions: DecisionOptions, console: Consol
     return Materials(_of_served_version(spec, console) if sources.is_live else spec)
 
 
+def signed(text: str, sources: InputOptions, further: Iterable[str] = ()) -> str:
+    """A report as a page with what it was made from: command, date, version, inputs and their hashes."""
+    import hashlib
+    import shlex
+    import sys
+    from datetime import UTC, datetime
+
+    import bayplan
+    from bayplan.cli import commands
+    from bayplan.reading import files
+    from bayplan.writing import html_report
+
+    words = commands.redacted_arguments(click.get_current_context().command, sys.argv[1:])
+    named = [path for path in (*sources.filename, *sources.state, *further) if path != "-"]
+    lines = [
+        f"command: bayplan {shlex.join(words)}",
+        f"date: {datetime.now(UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}",
+        f"version: Bayplan {bayplan.__version__}",
+    ]
+    for path in files.find_files(named, recursive=frozenset(named if sources.recursive else ())).files:
+        digest = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() if pathlib.Path(path).is_file() else ""
+        lines.append(f"input: {path} sha256:{digest}" if digest else f"input: {path}")
+    if "-" in (*sources.filename, *sources.state):
+        lines.append("input: standard input")
+    if sources.is_live:
+        lines.append(f"input: {sources.context or 'the current context'} (live)")
+    return html_report.with_provenance(text, lines)
+
+
 def warn(warnings: Iterable[Fault], console: Console) -> None:
     """Print a warning for each rule that has no effect in the cluster."""
     found = tuple(warnings)

@@ -361,7 +361,7 @@ def output(*formats: str, **settings: Any) -> Option:
     )
 
 
-JSONPATH, CUSTOM_COLUMNS, CSV = "jsonpath=", "custom-columns=", "csv"
+JSONPATH, CUSTOM_COLUMNS, CSV, HTML = "jsonpath=", "custom-columns=", "csv", "html"
 
 
 def _arrangement(*, no_headers: bool, sort_by: str) -> Arrangement:

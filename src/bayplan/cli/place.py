@@ -129,7 +129,7 @@ class ReplicaSteps(click.ParamType[tuple[int, ...]]):
             "json",
             "yaml",
             "name",
-            "html",
+            options.HTML,
             "bindings",
             options.CSV,
             options.JSONPATH,
@@ -221,7 +221,8 @@ def place(
         console.note(note)
     loading.warn(getattr(answer, "warnings", ()), console)
     width, headers, sort_by = console.table_width, arrangement.headers, arrangement.sort_by
-    console.answer(answer.to_text(output, width=width, headers=headers, sort_by=sort_by))
+    text = answer.to_text(output, width=width, headers=headers, sort_by=sort_by)
+    console.answer(loading.signed(text, sources) if output == options.HTML else text)
     for line in getattr(answer, "summary", ()):
         console.note(line)
     return commands.exit_code(passes, exit_zero=exit_zero)

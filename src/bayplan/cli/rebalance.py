@@ -48,6 +48,8 @@ class ApplyOptions(msgspec.Struct, frozen=True):
         if not self.apply:
             return
         self.settings()
+        if output == options.HTML:
+            raise click.UsageError("-o html is a report on a plan: use --apply without it")
         if sources.filename or sources.state or not sources.names_cluster:
             raise click.UsageError("--apply needs a live cluster and no files: use --context without -f")
         if self.yes:
@@ -137,7 +139,7 @@ APPLY = OptionGroup(
             help="Preferred terms of this namespace may move pods of every namespace. May be repeated. Other terms "
             "count for pods of another namespace only if its label bayplan.io/evictable-by names theirs.",
         ),
-        options.output("table", "wide", "json", "yaml", "name"),
+        options.output("table", "wide", "json", "yaml", "name", options.HTML),
         options.EXIT_ZERO,
     ),
 )
@@ -176,7 +178,8 @@ def rebalance(
         plan = state.rebalance(max_moves=max_moves, grant=grant)
     else:
         plan = state.rebalance(max_moves=max_moves)
-    console.answer(plan.to_text(output, width=console.table_width))
+    text = plan.to_text(output, width=console.table_width)
+    console.answer(loading.signed(text, sources) if output == options.HTML else text)
     for line in plan.summary:
         console.note(line)
     return commands.exit_code(plan.ok, exit_zero=exit_zero)

@@ -102,7 +102,17 @@ GRACE = commands.OptionGroup(
     ),
     groups=(options.INPUT, options.SCOPE, options.DECISIONS, GRACE, options.ARRANGEMENT, options.CONSOLE),
     params=(
-        options.output("table", "wide", "json", "yaml", "name", options.CSV, options.JSONPATH, options.CUSTOM_COLUMNS),
+        options.output(
+            "table",
+            "wide",
+            "json",
+            "yaml",
+            "name",
+            options.HTML,
+            options.CSV,
+            options.JSONPATH,
+            options.CUSTOM_COLUMNS,
+        ),
         options.EXIT_ZERO,
     ),
 )
@@ -121,7 +131,8 @@ def violations(
     found = loading.load(sources, scope, decisions, console)
     answer = found.violations(**grace.arguments())
     width, headers, sort_by = console.table_width, arrangement.headers, arrangement.sort_by
-    console.answer(answer.to_text(output, width=width, headers=headers, sort_by=sort_by))
+    text = answer.to_text(output, width=width, headers=headers, sort_by=sort_by)
+    console.answer(loading.signed(text, sources) if output == options.HTML else text)
     for line in answer.summary:
         console.note(line)
     return commands.exit_code(answer.ok, exit_zero=exit_zero)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bayplan.writing.audit_reports import ClusterReport
     from bayplan.writing.chosen_output import Arrangement
 
-_OF_SEVERAL = ("table", "all", *DOCUMENT_FORMATS, "junit", "sarif", "markdown", "prometheus")
+_OF_SEVERAL = ("table", "all", *DOCUMENT_FORMATS, "junit", "sarif", "markdown", "prometheus", "html")
 
 
 class AuditCheck(msgspec.Struct, frozen=True):
@@ -183,6 +183,11 @@ class AuditReport(Answer):
                 return audit_reports.markdown(reports)
             case "prometheus":
                 return audit_reports.prometheus(reports)
+            case "html":
+                from bayplan.library import drawn
+
+                pictures = [drawn.of_audit(report.audit) for report in reports]
+                return audit_reports.html_page(reports, pictures)
         return audit_reports.text(reports, with_inapplicable=output == "all", width=width)
 
     def _summary(self) -> str:

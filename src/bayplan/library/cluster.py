@@ -174,8 +174,11 @@ class Cluster(State):
             )
             warnings = explaining.warnings_of(found.explanation.workload, cluster)
             notes = self._reading.notes
+            targets = [cluster.index.slots.at(slot) for _, slot in sorted(cluster.index.slots.by_name.items())]
         manifests = functools.partial(self._reading.materials.manifests, cluster=cluster)
-        return explanation_of(found.explanation, found.current, manifests, notes=notes, warnings=warnings)
+        return explanation_of(
+            found.explanation, found.current, manifests, notes=notes, warnings=warnings, targets=targets
+        )
 
     def violations(
         self,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation as Explained
     from bayplan.explaining.explanation import TargetVerdict
     from bayplan.explaining.patches import ManifestSource
+    from bayplan.model.targets import Target
 
     OpenManifests = Callable[[Explained], AbstractContextManager[ManifestSource]]
 
@@ -104,7 +105,8 @@ class Explanation(Answer, msgspec.Struct, frozen=True, eq=False):
     _found: Explained
     _manifests: OpenManifests | None = None
     _pickled: PickledFixes | None = None
-    _formats = ("text", "all", *DOCUMENT_FORMATS, "csv", "jsonpath=", "custom-columns=")
+    _targets: tuple[Target, ...] = ()
+    _formats = ("text", "all", *DOCUMENT_FORMATS, "html", "csv", "jsonpath=", "custom-columns=")
 
     @property
     def fits(self) -> bool:
@@ -163,6 +165,12 @@ class Explanation(Answer, msgspec.Struct, frozen=True, eq=False):
 
         if output == "csv":
             return chosen_output.table(explanations.table(self._found), None, output)
+        if output == "html":
+            from bayplan.library import drawn
+            from bayplan.writing import html_report
+
+            text = explanations.text(self._found, current=self.current)
+            return html_report.explanation_page(self._found, text, drawn.of_explanation(self._found, self._targets))
         return explanations.text(self._found, current=self.current, every=output == "all", width=width)
 
     def _rows(self) -> Iterable[Mapping[str, Any]]:
@@ -185,8 +193,9 @@ def explanation_of(
     *,
     notes: tuple[str, ...] = (),
     warnings: tuple[Fault, ...] = (),
+    targets: Iterable[Target] = (),
 ) -> Explanation:
-    """The value of an explanation; `manifests` finds the objects that fixes change."""
+    """The value of an explanation; `manifests` finds the objects that fixes change, `targets` are those drawn."""
     return Explanation(
         workload=found.workload,
         target=found.target,
@@ -200,6 +209,7 @@ def explanation_of(
         warnings=warnings,
         _found=found,
         _manifests=manifests,
+        _targets=tuple(targets),
     )
 
 

@@ -141,7 +141,8 @@ class Fleet(State):
             manifests = functools.partial(
                 self._reading.materials.manifests_of_binding, placed_by=placed_by, template=template
             )
-            return explanation_of(found.explanation, found.current, manifests, notes=notes)
+            targets = [fleet.index.slots.at(slot) for _, slot in sorted(fleet.index.slots.by_name.items())]
+            return explanation_of(found.explanation, found.current, manifests, notes=notes, targets=targets)
 
     def violations(
         self,

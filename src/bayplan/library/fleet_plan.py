@@ -14,6 +14,7 @@ from bayplan.library.explanation import Explanation, explanation_of, without_rev
 if TYPE_CHECKING:
     from bayplan.explaining.explanation import Explanation as Explained
     from bayplan.library.inputs import Show
+    from bayplan.model.targets import Target
     from bayplan.model.workloads import Workload, WorkloadKey
     from bayplan.placing.fleet_changes import BindingChange
     from bayplan.placing.place_bindings import Shares
@@ -70,6 +71,8 @@ class FleetPlan(Answer, msgspec.Struct, frozen=True, eq=False):
     _was: Mapping[WorkloadKey, Shares]
     _running: Mapping[WorkloadKey, Workload]
     _n_not_judged: int
+    _targets: tuple[Target, ...] = ()
+    _shares: Mapping[WorkloadKey, Shares] = {}
     _formats = (
         "table", "wide", *DOCUMENT_FORMATS, "name", "html", _BINDINGS, "csv", "jsonpath=", "custom-columns="
     )  # fmt: skip
@@ -148,9 +151,11 @@ class FleetPlan(Answer, msgspec.Struct, frozen=True, eq=False):
             texts = {key: explanations.text(found) for key, found in self._explained.items()}
         table = fleet_placements.table(shown, wide=output == "wide")
         if output == "html":
+            from bayplan.library import drawn as pictures
             from bayplan.writing import html_report
 
-            return html_report.rows_page("Placement plan", table, texts)
+            picture = pictures.of_fleet_placement(self._targets, self._shares, [one.placement for one in self._changes])
+            return html_report.rows_page("Placement plan", table, texts, picture)
         drawn = chosen_output.table(table, width, output, arrangement) if shown else ""
         if output == chosen_output.CSV:
             return drawn
@@ -208,6 +213,8 @@ def _plan_of(
         _was=fleet.was,
         _running={key: record.workload for key, record in fleet.index.records.items()},
         _n_not_judged=n_not_judged,
+        _targets=tuple(fleet.index.slots.at(slot) for _, slot in sorted(fleet.index.slots.by_name.items())),
+        _shares={key: record.shares for key, record in fleet.index.records.items()},
     )
 
 

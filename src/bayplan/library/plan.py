@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bayplan.placing.place_pods import PodPlacement
     from bayplan.placing.rollout_history import RolloutResult
     from bayplan.writing.chosen_output import Arrangement
+    from bayplan.writing.drawings import Picture
     from bayplan.writing.placements import FillResult
 
 
@@ -109,6 +110,7 @@ class Plan(Answer, msgspec.Struct, frozen=True, eq=False):
     _explained: Mapping[str, Explained]
     _not_judged_objects: Sequence[tuple[ObjectKey, str]]
     _n_unknown: int  # of what could not be judged, but for rollouts
+    _run: PlaceRun
     _formats = (
         "table", "wide", *DOCUMENT_FORMATS, "name", "html", "csv", "jsonpath=", "custom-columns="
     )  # fmt: skip
@@ -176,7 +178,7 @@ class Plan(Answer, msgspec.Struct, frozen=True, eq=False):
         if output == "html":
             from bayplan.writing import html_report
 
-            return html_report.page(found, texts)
+            return html_report.page(found, texts, self._picture())
         drawn = placements.tables_of(found, wide=output == "wide")
         parts = [chosen_output.table(part, width, arrangement=arrangement) for part in drawn]
         if found.blocked:
@@ -190,6 +192,17 @@ class Plan(Answer, msgspec.Struct, frozen=True, eq=False):
             parts.append(chosen_output.table(steps, width, arrangement=chosen_output.AS_IT_IS))
         parts.append(rollouts.text(found.rollouts, width, wide=output == "wide").lstrip("\n"))
         return "\n".join(filter(None, parts)) + "".join(f"\n{key}: {text}" for key, text in texts.items())
+
+    def _picture(self) -> Picture:
+        """The nodes at the end, which is found again if the state has been asked anything since."""
+        from bayplan.library import drawn
+        from bayplan.library.inputs import shows_nothing
+
+        run = self._run
+        with run.reading.asked():
+            if not run.reading.is_at(run):
+                run.place(run.begin(shows_nothing), shows_nothing)
+            return drawn.of_placement(run.cluster.index, self._found.placements)
 
     def _summary(self) -> str:
         return ", ".join(self.summary) + ("" if self.ok else "; not ok")
@@ -225,6 +238,7 @@ def plan_of(run: PlaceRun, found: ClusterPlacement, explained: Mapping[str, Expl
         _explained=explained,
         _not_judged_objects=not_judged,
         _n_unknown=len(not_judged) + cluster.n_set_aside + run.n_left_out + cluster.n_unread,
+        _run=run,
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bayplan.model.workloads import Workload, WorkloadKey
     from bayplan.reading.fleet import LoadedFleet
     from bayplan.writing.chosen_output import Arrangement
+    from bayplan.writing.drawings import Picture
 
 Charging = Literal["largest", "average"]
 
@@ -56,7 +57,8 @@ class Violations(Answer, msgspec.Struct, frozen=True, eq=False):
     summary: tuple[str, ...]
     _preview: EnforcementPreview
     _workloads: Mapping[WorkloadKey, Workload]
-    _formats = ("table", "wide", *DOCUMENT_FORMATS, "name", "csv", "jsonpath=", "custom-columns=")
+    _picture: Picture | None = None
+    _formats = ("table", "wide", *DOCUMENT_FORMATS, "name", "html", "csv", "jsonpath=", "custom-columns=")
 
     def __iter__(self) -> Iterator[ViolatedRule]:
         return iter(self.rules)
@@ -79,6 +81,12 @@ class Violations(Answer, msgspec.Struct, frozen=True, eq=False):
 
         if output == "name":
             return violation_report.names(self._preview, dict(self._workloads))
+        if output == "html":
+            from bayplan.writing import html_report
+
+            table = violation_report.table(self._preview, wide=True)
+            title = f"Violations: {self._summary()}"
+            return html_report.rows_page(title, table, picture=self._picture)
         if not self.rules:
             return ""
         is_wide = output in ("wide", chosen_output.CSV)
@@ -102,6 +110,8 @@ def violations_of(
         return record is not None and is_included(record.workload)
 
     verdicts = [v for v in whole.verdicts if any(map(concerns, (v.violation.owner, *v.violation.peers)))]
+    from bayplan.library import drawn
+
     shown = msgspec.structs.replace(whole, verdicts=tuple(verdicts))
     owners = {one.violation.owner for one in verdicts}
     return Violations(
@@ -111,6 +121,7 @@ def violations_of(
         summary=tuple(_violation_counts(shown)),
         _preview=shown,
         _workloads={key: index.records[key].workload for key in owners},
+        _picture=drawn.of_violations(shown, index),
     )
 
 
@@ -183,7 +194,8 @@ class MovePlan(Answer, msgspec.Struct, frozen=True, eq=False):
     notes: tuple[str, ...]
     _plan: Rebalancing
     _workloads: Mapping[WorkloadKey, Workload]
-    _formats = ("table", "wide", *DOCUMENT_FORMATS, "name")
+    _picture: Picture | None = None
+    _formats = ("table", "wide", *DOCUMENT_FORMATS, "name", "html")
 
     def __iter__(self) -> Iterator[PlannedMove]:
         return iter(self.moves)
@@ -211,6 +223,11 @@ class MovePlan(Answer, msgspec.Struct, frozen=True, eq=False):
     def _text(self, output: str, width: int | None, _: Arrangement) -> str:
         from bayplan.writing import rebalance_report
 
+        if output == "html":
+            from bayplan.writing import html_report
+
+            table = rebalance_report.table(self._plan, self._workloads, wide=True)
+            return html_report.rows_page(f"Rebalance: {self._summary()}", table, picture=self._picture)
         return rebalance_report.written(self._plan, self._workloads, output, width)
 
     def _summary(self) -> str:
@@ -220,7 +237,10 @@ class MovePlan(Answer, msgspec.Struct, frozen=True, eq=False):
 def move_plan_of(plan: Rebalancing, index: PlacementIndex, notes: tuple[str, ...]) -> MovePlan:
     """The value of a plan over the index of its state."""
     moved = {one.workload: index.records[one.workload].workload for one in plan.moves}
-    return MovePlan(tuple(map(_move, plan.moves)), plan.gain, plan.exact, notes, plan, moved)
+    from bayplan.library import drawn
+
+    picture = drawn.of_moves(plan, index)
+    return MovePlan(tuple(map(_move, plan.moves)), plan.gain, plan.exact, notes, plan, moved, picture)
 
 
 def _move(one: WorkloadMove) -> PlannedMove:

@@ -76,11 +76,13 @@ class Moment:
         return versioned.json_line(versioned.document(EXAMINED_WORKLOAD, {"revision": self.revision, **found}))
 
     def fix(self, asked: FixQuestion) -> bytes:
-        if self.is_fleet:
-            raise ArgumentError("fixes change the manifests of pods: this is a fleet")
         reading, supposed = self._after(asked.what_if)
-        cluster = Cluster(reading, Scope(namespace=asked.namespace), supposed)
-        fixed = cluster.explain(f"pod/{asked.name}").apply_fix(asked.fix)
+        scope = Scope(namespace=asked.namespace or None)
+        if self.is_fleet:
+            explained = Fleet(reading, scope, supposed).explain(f"resourcebinding/{asked.name}")
+        else:
+            explained = Cluster(reading, scope, supposed).explain(f"pod/{asked.name}")
+        fixed = explained.apply_fix(asked.fix)
         content = {"revision": self.revision, "manifests": fixed.manifests, "deleted": fixed.deleted}
         return versioned.json_line(versioned.document(FIXED_MANIFESTS, content))
 

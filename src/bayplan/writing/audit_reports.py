@@ -10,6 +10,7 @@ import msgspec
 from bayplan.auditing.audit import FAILED, UNDECIDED, WARN, Audit
 from bayplan.auditing.repairing.repair_proposal import Repair
 from bayplan.writing import audit_formats, audit_report, survival_report, tables, versioned
+from bayplan.writing.drawings import Picture
 from bayplan.writing.provenance import Provenance
 from bayplan.writing.tables import Table
 
@@ -98,6 +99,33 @@ def markdown(reports: Sequence[ClusterReport]) -> str:
         for report in reports
     ]
     return "\n".join(parts)
+
+
+def html_page(reports: Sequence[ClusterReport], pictures: Sequence[Picture]) -> str:
+    """For an auditor: for each cluster the result, the layout as a picture and a table, verdicts, evidence, inputs."""
+    from bayplan.writing import html_report
+
+    parts: list[tuple[str, Table | str | Picture]] = []
+    for report, picture in zip(reports, pictures, strict=True):
+        audit, named = report.audit, f"{report.cluster}: " if report.cluster else ""
+        parts += [
+            (f"{named}Result", audit_report.summary(audit, passed=report.passed)),
+            (f"{named}Layout", picture),
+            (f"{named}Domains", audit_report.matrix(audit.layout)),
+            (f"{named}Checks", audit_report.checks_table(audit, with_inapplicable=True)),
+        ]
+        if audit.survival is not None and audit.survival.levels:
+            parts.append((f"{named}What each loss affects", survival_report.levels_table(audit.survival)))
+            worst = survival_report.events_table(audit.survival)
+            parts += [(f"{named}Worst losses", worst)] if worst.rows else []
+        parts += [(f"{named}To do", todo)] if (todo := audit_report.todo_text(audit)) else []
+        parts += [(f"{named}Notes", "\n".join(report.notes))] if report.notes else []
+        if report.repair is not None:
+            parts.append((f"{named}Repair", audit_report.repair_text(report.repair, audit)))
+        parts.append((f"{named}Audited", "\n".join(report.provenance.lines())))
+    if len(reports) > 1:
+        parts.insert(0, ("Overview", overview(reports)))
+    return html_report.sections_page("Audit", parts)
 
 
 def junit(reports: Sequence[ClusterReport]) -> str:

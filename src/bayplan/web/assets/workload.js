@@ -62,13 +62,12 @@ function answer(item, found) {
 
 function fixes(item, found) {
   if (!found.fixes.length) return found.noFix ? [el("h3", {}, "What would make it fit"), el("p", {}, "No change of the pod, of other pods or of nodes was found that makes it fit.")] : [];
-  const tryable = !app.scene.isFleet;
   return [
     el("h3", {}, "What would make it fit"),
     el("ol", {}, found.fixes.map((fix, i) => el("li", {},
       fix.change, el("div", { class: "quiet" }, `fits on ${fix.fitsOn.slice(0, 5).join(", ")}${fix.fitsOn.length > 5 ? ` and ${fix.fitsOn.length - 5} more` : ""}`,
         (fix.moved ?? []).map((one) => `; ${one.pod} then on ${one.fitsOn}`)),
-      tryable ? el("button", { type: "button", onclick: () => tryFix(item, i + 1, fix.change) }, "Try this fix") : null))),
+      el("button", { type: "button", onclick: () => tryFix(item, i + 1, fix.change) }, "Try this fix")))),
   ];
 }
 
