@@ -22,6 +22,8 @@ from bayplan.model import quantities
 from bayplan.model.bindings import Binding
 from bayplan.model.targets import Amounts, ClusterFacts, NodeGrade, ReplicaDemand
 
+_ZERO, _ONE = Fraction(), Fraction(1)
+
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -111,11 +113,17 @@ def with_load(facts: ClusterFacts, load: Load) -> ClusterFacts:
         if count and facts.summary is not None:
             grades = None if facts.grades is None else _fill(facts.grades, requests, count)
             allocating = dict(facts.summary.allocating)
-            for resource, amount in (*requests, ("pods", Fraction(1))):
-                allocating[resource] = allocating.get(resource, Fraction()) + amount * count
+            for resource, amount in (*requests, ("pods", _ONE)):
+                allocating[resource] = _plus(allocating.get(resource, _ZERO), amount, count)
             summary = msgspec.structs.replace(facts.summary, allocating=tuple(allocating.items()))
             facts = msgspec.structs.replace(facts, summary=summary, grades=grades)
     return facts
+
+
+def _plus(before: Fraction, amount: Fraction, count: int) -> Fraction:
+    if before.denominator == amount.denominator == 1:  # the usual case, without gcd
+        return Fraction(before.numerator + amount.numerator * count)
+    return before + amount * count
 
 
 def _fill(grades: tuple[NodeGrade, ...], requests: Amounts, count: int) -> tuple[NodeGrade, ...]:

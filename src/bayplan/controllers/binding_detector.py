@@ -16,6 +16,7 @@ import msgspec
 from bayplan.controllers.resource_interpreter import ResourceTemplate
 from bayplan.mapping import bindings, placements, selectors
 from bayplan.model.bindings import UNKNOWN_LABELS
+from bayplan.model.labels import Selector
 from bayplan.validating import placement_annotation
 from bayplan.wire import kinds
 from bayplan.wire.fleets import (
@@ -159,7 +160,10 @@ class SelectionVerdict(enum.Enum):
     NOT_KNOWN = enum.auto()
 
 
-def selection(policy: PropagationPolicy, binding: ResourceBinding) -> SelectionVerdict:
+Parsed = dict[int, Selector | None]  # the selectors of policies that are kept, by the identity of what was written
+
+
+def selection(policy: PropagationPolicy, binding: ResourceBinding, parsed: Parsed) -> SelectionVerdict:
     """Whether the policy selects the template of the binding by its kind, name and known labels."""
     named, namespace = binding.spec.resource, policy.metadata.namespace
     found = SelectionVerdict.NOT_SELECTED
@@ -170,8 +174,11 @@ def selection(policy: PropagationPolicy, binding: ResourceBinding) -> SelectionV
             continue
         if one.name or one.label_selector is None:
             return SelectionVerdict.SELECTED
-        by_labels = selectors.selector_of(one.label_selector)
-        if by_labels is None or not placements.is_valid_selector(by_labels):
+        if id(one) not in parsed:
+            valid = selectors.selector_of(one.label_selector)
+            parsed[id(one)] = valid if valid is not None and placements.is_valid_selector(valid) else None
+        by_labels = parsed[id(one)]
+        if by_labels is None:
             continue
         labels = bindings.known_labels(binding)
         is_open = UNKNOWN_LABELS in labels

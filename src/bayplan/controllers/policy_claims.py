@@ -54,6 +54,7 @@ class PolicyClaims:
         self._index = PolicyIndex(policies)
         self._named = binding_detector.policies_by_name(policies)
         self._edited, self._reselecting = edited, reselecting
+        self._parsed: binding_detector.Parsed = {}
         alive = self._named.by_name.values()
         self._kinds_by_labels = {  # of which some policy selects by labels
             (one.api_version, one.kind)
@@ -84,7 +85,7 @@ class PolicyClaims:
         policy = binding_detector.claiming_policy(binding, self._named)
         if policy is None:
             return PolicyClaim() if is_claimed(binding) or not self._reselecting else self._newly_claimed(binding)
-        selected = binding_detector.selection(policy, binding)
+        selected = binding_detector.selection(policy, binding, self._parsed)
         if selected is SelectionVerdict.SELECTED:
             return PolicyClaim(policy)
         if selected is SelectionVerdict.NOT_KNOWN:
