@@ -36,7 +36,7 @@ def details(run, tmp_path):
         (tmp_path / "all.yaml").write_text(
             yaml.safe_dump_all([*objects, pipeline("base", old), pipeline("new", labels)])
         )
-        text = run("explain", "flinkdeployment/new", "-f", str(tmp_path)).stdout
+        text = run("explain", "flinkdeployment/new", "-f", str(tmp_path), "--all-targets").stdout
         rows = [line.split(None, 2) for line in text.splitlines() if line.startswith("  member") and "fits" not in line]
         return {name: detail for name, _, detail in rows}, text
 
