@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py' -o -name '*.json' -o -name '*.html' -o -name '*.js' -o -name '*.css' -o -name '*.svg')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo check format test site chart fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults fleet-faults soak-fleet group-rounds rollouts-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
+.PHONY: help setup demo check format test site chart fuzz kube-servers oracle module-file agree test-live e2e fuzz-documents faults fleet-faults soak-fleet group-rounds rollouts-live timelines-live soak soak-tenants bench bench-live bench-hostile bench-against shapes call-path lock clean
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -99,6 +99,9 @@ fleet-faults: setup  ## run ten rounds of every fault of a fleet; results in ben
 
 group-rounds: setup  ## twenty rounds of two gangs that fit one at a time, and of a kill -9 between two binds; results in benchmarks/group-rounds.json
 	PYTHONPATH=tests $(BIN)/python -m live.group_rounds 20
+
+timelines-live: setup  ## play all timelines on a real API server and simulate them, and record how they end
+	BAYPLAN_TIMELINES_RECORD=$(CURDIR)/benchmarks/timelines-live.json $(BIN)/pytest -m live tests/live/test_simulation_live.py
 
 rollouts-live: setup  ## thirty random updates under a real kube-controller-manager, predicted from a dump; results in benchmarks/rollouts-live.json
 	BAYPLAN_ROLLOUTS=30 BAYPLAN_ROLLOUTS_RECORD=benchmarks/rollouts-live.json $(BIN)/pytest -m live tests/live/test_rollouts_live.py

@@ -23,13 +23,14 @@ class Kubelets:
 
     def __init__(self, admin):
         self.admin = admin
-        self.lost = ""  # the node whose kubelet does nothing any more
+        self.lost = set()  # the nodes whose kubelets do nothing any more
+        self.quiet = QUIET
         self.seconds = itertools.count()
 
     async def settle(self):
         """Play the kubelets until nothing moves any more."""
         for _ in range(MAX_ROUNDS):
-            pods = [pod for pod in await self._quiet_pods() if pod["spec"].get("nodeName", self) != self.lost]
+            pods = [pod for pod in await self._quiet_pods() if pod["spec"].get("nodeName", self) not in self.lost]
             leaving = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
             starting = [pod for pod in pods if pod["spec"].get("nodeName") and not is_ready(pod)]
             if leaving:
@@ -43,7 +44,7 @@ class Kubelets:
 
     async def lose(self, node, taints):
         """The node is unreachable from now on; its pods are not ready, as the node controller says of them."""
-        self.lost = node
+        self.lost.add(node)
         await self.admin.patch("nodes", node, {"spec": {"taints": taints}})
         for pod in await self.admin.items("pods"):
             if pod["spec"].get("nodeName") == node:
@@ -64,7 +65,7 @@ class Kubelets:
             now = asyncio.get_running_loop().time()
             if versions != seen:
                 seen, since = versions, now
-            elif now - since >= QUIET:
+            elif now - since >= self.quiet:
                 return lists[0]
             await asyncio.sleep(TICK)
 

@@ -339,3 +339,16 @@ async def test_every_schedulable_pod_is_retried(seed, slowness):
         assert events.schedulable_but_not_retried() == []
         assert events.preempting_but_not_retried() == []
     assert events.cluster.parts.metrics.missed_requeues._value.get() == 0
+
+
+async def test_a_change_at_the_time_of_the_sweep_is_no_missed_requeue():
+    cluster = Simulation()
+    cluster.add_node("one", cpu="1")
+    for number in range(4):
+        cluster.add_pod(f"pod-{number}", cpu="1")
+    await cluster.settle(SWEEP_INTERVAL_SECONDS - 1)
+    cluster.now += 1
+    cluster.add_node("two", cpu="3")
+    await cluster.settle()
+    assert sorted(cluster.where().values()) == ["one", "two", "two", "two"]
+    assert cluster.parts.metrics.missed_requeues._value.get() == 0

@@ -227,3 +227,27 @@ def test_volumes_are_provisioned_for_claims_and_keep_their_pods_in_their_zone():
     run = simulate([*three_zones(2), storage, database], steps)
     assert run.ok, str(run)
     assert any("taken to be usable in the whole zone" in note for note in run.notes)
+
+
+def test_an_internal_error_of_the_scheduler_is_said_and_not_printed(monkeypatch, capfd):
+    from bayplan.queueing import deciding
+
+    def broken(*_):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(deciding, "choose", broken)
+    run = simulate([*three_zones(), deployment()], [], lasts="1m")
+    assert "internal error while deciding: RuntimeError('a bug')" in run.notes
+    assert capfd.readouterr().err == ""
+
+
+def test_an_interrupt_ends_a_simulation_and_leaves_nothing_behind(capfd):
+    def interrupt(line):
+        if line.startswith("simulating"):
+            raise KeyboardInterrupt
+
+    cluster = bayplan.Cluster.from_objects([*three_zones(), deployment()])
+    with pytest.raises(KeyboardInterrupt):
+        cluster.reporting(interrupt).simulate({"lasts": "1h", "steps": []})
+    assert capfd.readouterr().err == ""
+    assert cluster.simulate({"lasts": "1h", "steps": []}).seconds == 3600

@@ -178,3 +178,18 @@ def test_budgets_are_counted_from_the_scale_of_the_controller(limits, allowed):
     objects = [node("a1", cpu="8"), node("b1", "b", cpu="1"), deployment(replicas=4), budget("web", **limits)]
     run = simulate(objects, [{"at": "10m", "drain": "node/a1"}], lasts="11m")
     assert run.evictions == {"drain": allowed}, "the rest has no room elsewhere, so the budget stays used up"
+
+
+def test_pods_without_an_owner_are_adopted_and_those_without_their_controller_are_counted():
+    def pod(name, owner=None):
+        meta = {"name": name, "namespace": "shop", "labels": {"app": "db"}, "uid": f"uid-{name}"}
+        if owner:
+            meta["ownerReferences"] = [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": "x", "controller": True}
+            ]
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"nodeName": "a1", "containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}}  # fmt: skip
+
+    objects = [*ROOM, workload("StatefulSet", "db", 2), pod("db-0"), pod("lone-1", "gone")]
+    run = simulate(objects, [], lasts="5m", all_events=True, at=["5m"])
+    assert [one.object for one in run.events if one.reason == "Created"] == ["Pod shop/db-1"]
+    assert "1 pod has a controller that is not in the input: nothing creates them again" in run.notes

@@ -259,7 +259,7 @@ class SimulationRunner:
     def _read(self) -> tuple[Any, list[Pod], tuple[AppliedObject, ...], list[str]]:
         """What runs, its pods as written, and what is applied on it at the beginning."""
         from bayplan.library.arguments import Given
-        from bayplan.simulating import timeline_reader
+        from bayplan.simulating import applied_manifests
         from bayplan.wire import kinds
 
         spec, pods = self._materials.spec, list[Any]()
@@ -273,7 +273,7 @@ class SimulationRunner:
                 "stdin": self._materials.stdin(),
                 "disk": self._materials.disk(),
             }
-            applied = timeline_reader.manifests(paths, written, spec.namespace, **options)
+            applied = applied_manifests.read(paths, written, spec.namespace, **options)
         inputs, _, notes = materials.read(self._show, sinks={kinds.POD: pods.append})
         return inputs, pods, applied, notes
 
@@ -291,7 +291,7 @@ class _Other(msgspec.Struct, frozen=True):
         """A file says by its kind what it is."""
         from bayplan.reading import files
         from bayplan.reading.documents import Document
-        from bayplan.simulating import timeline_reader
+        from bayplan.simulating import applied_manifests, timeline_reader
 
         if isinstance(written, Mapping):
             return cls("compare", _read_timeline(written))
@@ -302,7 +302,7 @@ class _Other(msgspec.Struct, frozen=True):
             return cls(path, scheduler=first.locate().root)
         if isinstance(first, Document) and (first.kind == timeline_reader.KIND or "steps" in first.locate().root):
             return cls(path, _read_timeline(path))
-        return cls(path, objects=timeline_reader.manifests([path], [], "default"))
+        return cls(path, objects=applied_manifests.read([path], [], "default"))
 
 
 def _source(path: str) -> Any:

@@ -197,8 +197,9 @@ class UnschedulablePods(Generic[Pending]):
         return self._evaluate(self._for_retry, out_of_time)
 
     def mark_all_for_sweep(self) -> None:
-        """Mark every class for the sweep."""
-        self._for_sweep = {signature: None for signature in self._classes if signature not in self._for_retry}
+        """Mark every class for the sweep, but for those that are retried anyway, now or after an attempt."""
+        retried = {*self._for_retry, *self._activated.values()}
+        self._for_sweep = {signature: None for signature in self._classes if signature not in retried}
 
     def sweep(self, out_of_time: OutOfTime = lambda: False) -> list[Pending]:
         """Remove and return the schedulable pods that no queueing hint has found: each one is a bug."""

@@ -7,8 +7,10 @@ thousands of such events. Knows nothing of what they mean.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -23,6 +25,30 @@ class SimulatedEvent(msgspec.Struct, frozen=True, gc=False):
     subject: str
     reason: str
     note: str
+
+
+class LogRemarks(logging.Handler):
+    """Turns errors that the live parts log into remarks; warnings have events of their own."""
+
+    def __init__(self, events: EventLog) -> None:
+        super().__init__(logging.ERROR)
+        self._events = events
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Remark one record, with the exception that it is about."""
+        error = record.exc_info[1] if record.exc_info else None
+        self._events.remark(record.getMessage() + ("" if error is None else f": {error!r}"))
+
+    @contextlib.contextmanager
+    def instead_of_others(self) -> Iterator[None]:
+        """Receive the logs of the live parts while the block runs, and let no other handler do so."""
+        logger = logging.getLogger("bayplan")
+        before = logger.handlers[:], logger.propagate
+        logger.handlers[:], logger.propagate = [self], False
+        try:
+            yield
+        finally:
+            logger.handlers[:], logger.propagate = before
 
 
 class EventLog:

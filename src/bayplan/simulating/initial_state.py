@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from bayplan.controllers import autoscalers, pod_templates, resource_quotas
-from bayplan.controllers.desired_state import DesiredState, ObjectKey
+from bayplan.controllers.desired_state import DesiredState, ObjectKey, PodOwnership
 from bayplan.controllers.pod_admission import PodAdmission
 from bayplan.controllers.resource_quotas import QuotaLedger
 from bayplan.mapping.pods import FINISHED, controller_of
@@ -43,7 +43,7 @@ class InitialState(msgspec.Struct, frozen=True):
 
 def of(inputs: DesiredState, pods: Iterable[Pod], schedulers: Iterable[str]) -> InitialState:
     """The cluster that the input describes; `pods` are all pods as they are written."""
-    pods = list(pods)
+    pods = _adopted(list(pods), inputs)
     ledger = QuotaLedger(inputs.resource_quotas)
     admission = PodAdmission(inputs, ledger, frozenset(schedulers))
     stored = [_stored(pod, admission, ledger) for pod in pods]
@@ -57,7 +57,41 @@ def of(inputs: DesiredState, pods: Iterable[Pod], schedulers: Iterable[str]) -> 
         objects += [_with_uid(one, uids) for one in inputs.controllers[kind]]
     objects += _mentioned_sets(inputs, stored, uids)
     objects += stored
-    return InitialState(objects, admission, list(_left_out(inputs)))
+    return InitialState(objects, admission, [*_left_out(inputs), *_unmanaged(objects)])
+
+
+def _adopted(pods: list[Pod], inputs: DesiredState) -> list[Pod]:
+    """The pods; those without an owner that a controller selects get it as their owner, as controllers adopt them."""
+    ownership = PodOwnership(inputs.inventory, inputs.controllers["ReplicaSet"])
+    owners: dict[tuple[str, str], Any] = {}
+    for kind in WORKLOADS:
+        for controller in inputs.controllers[kind] if kind != "Deployment" else ():
+            for entry in ownership.members(controller):
+                owners.setdefault((controller.metadata.namespace, entry.name), controller)
+    return [_owned(pod, owners.get((pod.metadata.namespace, pod.metadata.name))) for pod in pods]
+
+
+def _owned(pod: Pod, controller: Any) -> Pod:
+    """The pod with its owner, unless it has one."""
+    meta = pod.metadata
+    if controller is None or controller_of(meta) is not None:
+        return pod
+    references = [*(meta.owner_references or ()), pod_templates.owner_reference(controller)]
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(meta, owner_references=references))
+
+
+def _unmanaged(objects: Iterable[Any]) -> Iterator[str]:
+    """A note if the controllers of some pods are missing."""
+    listed = list(objects)
+    known = {ObjectKey(one.kind, one.metadata.namespace, one.metadata.name) for one in listed}
+    owners = [(one, controller_of(one.metadata)) for one in listed if one.kind == "Pod"]
+    n_pods = sum(
+        owner is not None and owner.kind in WORKLOADS and (owner.kind, pod.metadata.namespace, owner.name) not in known
+        for pod, owner in owners
+    )
+    if n_pods:
+        counted = "1 pod has a controller that is" if n_pods == 1 else f"{n_pods} pods have controllers that are"
+        yield f"{counted} not in the input: nothing creates them again"
 
 
 def _stored(pod: Pod, admission: PodAdmission, ledger: QuotaLedger) -> Pod:

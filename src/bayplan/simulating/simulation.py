@@ -29,7 +29,7 @@ from bayplan.simulating.autoscaling import AutoscalerController
 from bayplan.simulating.changes import Changes
 from bayplan.simulating.cluster_api import ClusterApi, SimulatedWriter
 from bayplan.simulating.disruptions import DisruptionController
-from bayplan.simulating.event_log import EventLog
+from bayplan.simulating.event_log import EventLog, LogRemarks
 from bayplan.simulating.judging import Judge
 from bayplan.simulating.kubelets import Kubelets
 from bayplan.simulating.measuring import Measures
@@ -174,8 +174,15 @@ class Simulation:
         """Run from the beginning to the end of the timeline."""
         self.loop.when_settled(self._settled)
         try:
-            self.loop.run_until_complete(self._run())
+            with LogRemarks(self.events).instead_of_others():
+                self.loop.run_until_complete(self._run())
         finally:
+            self.loop.when_settled(lambda: False)
+            rest = asyncio.all_tasks(self.loop)  # some are left if an interrupt or a bug has ended the run
+            for task in rest:
+                task.cancel()
+            if rest:
+                self.loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
             self.loop.close()
 
     async def _run(self) -> None:

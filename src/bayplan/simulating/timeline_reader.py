@@ -14,14 +14,11 @@ from typing import Any, BinaryIO
 import msgspec
 
 from bayplan.errors import Fault, InputError
-from bayplan.reading import cluster, files
+from bayplan.reading import files
 from bayplan.reading.documents import Document, Source
-from bayplan.reading.files import ReadOptions
-from bayplan.simulating import expectation_reader
-from bayplan.simulating.store import key_of
+from bayplan.simulating import applied_manifests, expectation_reader
 from bayplan.simulating.timeline import (
     Action,
-    AppliedObject,
     Apply,
     Delete,
     Failures,
@@ -41,7 +38,6 @@ from bayplan.simulating.timeline import (
     TimelineEnforcement,
 )
 from bayplan.simulating.timeline_fields import Fields, parse_duration, shown, written_duration
-from bayplan.wire import kinds
 from bayplan.wire.nodes import WireTaint
 from bayplan.writing.versioned import API_VERSION
 
@@ -299,7 +295,7 @@ class _Reader:
         if not paths and not written:
             return Apply(path=path, objects=())
         try:
-            return Apply(path=path, objects=manifests(paths, written, self._namespace))
+            return Apply(path=path, objects=applied_manifests.read(paths, written, self._namespace))
         except InputError as error:
             self._fields.faults.extend(error.faults)
             return Apply(path=path, objects=())
@@ -381,21 +377,3 @@ class _Reader:
             only_if_placeable=read("onlyIfPlaceable", fields.flag),
             granted=tuple(granted),
         )
-
-
-def manifests(paths: list[str], written: list[Source], namespace: str, **options: Any) -> tuple[AppliedObject, ...]:
-    """The objects of manifests, validated, in the order of their kinds in the registry; raises InputError."""
-    inputs = files.load(ReadOptions(paths, written, namespace=namespace or "default", **options))
-    rejected = cluster.admission_faults(inputs, ReadOptions().semantics)
-    if rejected:
-        raise InputError(rejected)
-    found = []
-    for row in kinds.decoded():
-        for one in inputs.list_of(row):
-            if one.kind != row.kind:
-                continue
-            document = inputs.documents.get(key_of(one))
-            # A dump has no documents: what is decoded is all that is known of it.
-            plain = msgspec.to_builtins(one) if document is None else document.plain()
-            found.append(AppliedObject(one, plain))
-    return tuple(found)
