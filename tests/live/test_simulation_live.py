@@ -27,6 +27,7 @@ FEW = (
     "a node is drained as a budget allows",
     "a machine is lost and comes back",
     "a peer is gone for longer than the grace time",
+    "a zone is lost under a spread constraint",
 )
 NAMES = tuple(TIMELINES) if RECORD else FEW
 QUIET = 2.5  # seconds without a change: more than the grace times

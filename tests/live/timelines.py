@@ -114,8 +114,8 @@ TIMELINES = {
         [{"lose": "node/node-0"}, {"recover": "node/node-0"}],
     ),
     "a zone is lost under a spread constraint": (
-        [*nodes(4, 4, 4, 4, n_zones=2), deployment(replicas=4, pod=away(topologySpreadConstraints=SPREAD))],
-        [{"lose": f"{ZONE}=a"}, {"recover": f"{ZONE}=a"}],
+        [*nodes(4, 4, 4, n_zones=2), deployment(replicas=4, pod=away(topologySpreadConstraints=SPREAD))],
+        [{"lose": f"{ZONE}=b"}, {"recover": f"{ZONE}=b"}],
     ),
     "pods of higher priority preempt": (
         [*nodes(4, 4), priority("high", 1000), deployment("low", 8)],
