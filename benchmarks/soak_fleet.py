@@ -32,7 +32,9 @@ from live.karmada_control_plane import BINDINGS, CLUSTERS  # noqa: E402
 from live.kube_server import KubeServer, Options  # noqa: E402
 
 N_CLUSTERS = 100
-LIVES = 20.0  # seconds until a binding is deleted; it is scaled in the middle, and stuck if it is not placed in the end
+LIVES = 20.0  # seconds until a binding is deleted, once it is placed; it is scaled in the middle
+PATIENCE = 120.0  # seconds after it was scaled
+SCALED_TO = 5
 FLAPPING = "c000"
 DIVIDED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
 FEW = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 3}]
@@ -57,7 +59,7 @@ class Soak:
     def __init__(self, admin, rate):
         self.admin, self.rate = admin, rate
         self.made = self.deleted = self.flaps = 0
-        self.latest = 0.0  # the largest delay of a creation in seconds
+        self.latest = self.slowest = 0.0  # the largest delay of a creation, and beyond half a life of a placement
         self.stuck = set()
 
     async def make(self, seconds):
@@ -83,15 +85,24 @@ class Soak:
         self.made += 1
         self.latest = max(self.latest, time.monotonic() - due)
         await asyncio.sleep(LIVES / 2)
-        await self.admin.patch(BINDINGS, name, {"spec": {"replicas": 5}}, "default")
+        await self.admin.patch(BINDINGS, name, {"spec": {"replicas": SCALED_TO}}, "default")
+        scaled = time.monotonic()
         await asyncio.sleep(LIVES / 2)
-        found = await self.admin.get(BINDINGS, name, "default")
-        condition = scheduled(found)
-        is_placed = sum(shares_of(found).values()) == 5 and is_observed(found)
-        if not (condition and condition["reason"] == "NoClusterFit" if is_unschedulable(number) else is_placed):
-            self.stuck.add(name)
+        while not await self.is_decided(name, number):
+            if time.monotonic() - scaled > PATIENCE:
+                self.stuck.add(name)
+                break
+            await asyncio.sleep(1)
+        self.slowest = max(self.slowest, time.monotonic() - scaled - LIVES / 2)
         await self.admin.delete(BINDINGS, name, "default")
         self.deleted += 1
+
+    async def is_decided(self, name, number):
+        found = await self.admin.get(BINDINGS, name, "default")
+        condition = scheduled(found)
+        if is_unschedulable(number):
+            return bool(condition) and condition["reason"] == "NoClusterFit"
+        return sum(shares_of(found).values()) == SCALED_TO and is_observed(found)
 
     async def flap(self):
         """Let one cluster be tainted now and then, and all report other resources in turn."""
@@ -125,6 +136,7 @@ async def soak(minutes, rate):
                 "flaps": found.flaps,
                 "stuck": len(found.stuck),
                 "latest creation s": round(found.latest, 2),
+                "slowest placement beyond 10 s": round(found.slowest, 2),
                 **flatness(seen),
                 "alive": alive,
             }

@@ -1,5 +1,7 @@
 """Answers of accurate estimators in the decisions about bindings, on a control plane in memory."""
 
+import itertools
+
 import pytest
 
 from bayplan.live.assembly import EstimatorSettings
@@ -47,6 +49,27 @@ async def test_the_least_of_all_estimates_counts_and_a_cluster_without_an_answer
     fleet.bind("api", DIVIDED, replicas=5, replicaRequirements={"resourceRequest": {"cpu": "2"}})
     await fleet.settle()
     assert fleet.shares("api") == {"one": 2, "two": 3}
+
+
+async def test_an_estimate_above_the_report_adds_nothing(fleet):
+    fleet.answers.replicas = {"one": 500, "two": 0}
+    fleet.bind("web", DIVIDED, replicas=101)
+    await fleet.settle()
+    assert "available replicas 100 are not enough" in fleet.condition("web")["message"]
+
+
+async def test_clusters_that_report_while_they_are_asked_hold_nothing_up(fleet):
+    numbers = itertools.count(200)
+
+    async def reporting(_name, _demand):
+        fleet.cluster("one", cpu=str(next(numbers)))  # which outdates the answer
+        return 5
+
+    fleet.parts.estimators._answer = reporting
+    fleet.bind("web", DIVIDED, replicas=4)
+    await fleet.settle()
+    assert sum(fleet.shares("web").values()) == 4
+    assert next(numbers) < 210
 
 
 async def test_answers_are_kept_by_class_and_what_was_placed_is_subtracted(fleet):

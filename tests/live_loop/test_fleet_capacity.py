@@ -45,7 +45,7 @@ async def test_capacity_counts_again_when_the_workload_is_healthy_and_the_cluste
     assert fleet.shares("second") == {}
     fleet.cluster("one", cpu="7")  # which says by now what is left
     await fleet.settle()
-    fleet.now = 20
+    fleet.now = 3  # the backoff is over
     await fleet.settle()
     assert fleet.shares("second") == {"one": 6}
 
