@@ -36,6 +36,11 @@ format:  ## format the code and fix what the linter can fix
 	$(BIN)/ruff format src tests benchmarks tools/site tools/chart tools/release
 	$(BIN)/ruff check --fix src tests benchmarks tools/site tools/chart tools/release
 
+.PHONY: screenshots
+screenshots: setup chromium  ## make the pictures of the page for the documentation
+	mkdir -p docs/images
+	BAYPLAN_SCREENSHOTS=docs/images $(BIN)/pytest tests/web/test_screenshots.py
+
 .PHONY: chromium
 chromium:  ## install Debian's Chromium for the tests of the page, where there is none and apt-get works as root
 	@command -v chromium >/dev/null || { \
