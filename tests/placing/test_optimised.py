@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.errors import ArgumentError
 from bayplan.library.cluster import Cluster
+from bayplan.placing import place_cluster
 from reference import groups as reference_implementation
 from reference.groups import key_of
 
@@ -60,12 +62,12 @@ def budget(app, allowed):
     }
 
 
-def best(scene, moves=0):
-    """The plan, its document and where each pending pod is."""
+def best(scene, moves=0, **scope):
+    """The plan and its document."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "scene.json"
         path.write_text("\n".join(map(json.dumps, [*scene["nodes"], *scene.get("objects", ()), *scene["pods"]])))
-        plan = Cluster.from_files(str(path)).place(optimize=True, moves=moves)
+        plan = Cluster.from_files(str(path)).only(**scope).place(optimize=True, moves=moves)
         return plan, json.loads(plan.to_text("json"))["optimization"]
 
 
@@ -203,6 +205,29 @@ def test_running_pods_move_within_the_limits(allowed, moves, owner, n_placed):
     assert sum(bool(one.node) for one in plan) == n_placed
     assert document["moves"] == n_placed
     assert len(document["steps"]) == 2 * n_placed
+
+
+def test_only_pods_in_scope_move():
+    scene = {
+        "nodes": [node("a", "a", 1000), node("b", "b", 1000)],
+        "pods": [pod("run-0", 500, on="a"), pod("run-1", 500, "y", on="b"), pod("big", 1000, "y")],
+    }
+    _, document = best(scene, 1, selector="app=y")
+    (moved, _) = document["steps"]
+    assert [one["name"] for one in moved["pods"]] == ["run-1"]
+    assert best(scene, 1, selector="app!=x")[1]["moves"] == 1
+
+
+def test_the_optional_package_and_what_is_not_a_plan_are_said(monkeypatch):
+    scene = {"nodes": [node("a", "a", 1000)], "pods": [pod("p", 500), pod("run", 500, on="a")]}
+    cluster = Cluster.from_manifests([*scene["nodes"], *scene["pods"]])
+    with pytest.raises(ArgumentError, match="set optimize too"):
+        cluster.place(moves=1)
+    with pytest.raises(ArgumentError, match="a what-if takes nodes away"):
+        cluster.lose("node/a").place(optimize=True)
+    monkeypatch.setattr(place_cluster, "has_solver", lambda: False)
+    with pytest.raises(ArgumentError, match="needs the extra `optimize`"):
+        cluster.place(optimize=True)
 
 
 def test_a_swap_that_has_no_safe_order_is_not_planned():

@@ -92,7 +92,7 @@ class PlaceRun:
         def progress(n_attempts: int, step: int) -> None:
             show(lambda: f"placing: {n_attempts} of {len(cluster.pending)}" + (f", step {step}" if step else ""))
 
-        request = self._request
+        request, includes = self._request, self._request.scope.includes()
         if request.optimises:
             _check_optimisable(cluster)
         options = PlacingOptions(
@@ -102,6 +102,7 @@ class PlaceRun:
             group_by_owner=request.group_by_owner,
             optimises=request.optimises,
             max_moves=request.max_moves,
+            may_move=lambda one: includes(one.namespace, one.labels),
         )
         found = place_cluster.place(cluster, self.reading.engine_of(), options)
         self.cluster = cluster

@@ -145,7 +145,7 @@ def _question(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOpti
     placed, declared = pending_groups.placed_members(cluster.index), cluster.spread_context.pod_groups
     groups = [pending_groups.pending_group(key, pods, placed.get(key, ()), declared) for key, pods in by_group.items()]
     groups = [one for one in groups if not one.problem and not pending_groups.missing_key(one, cluster.index)]
-    movable, nodes = _movable(cluster, engine_of) if options.max_moves else ([], {})
+    movable, nodes = _movable(cluster, engine_of, options.may_move) if options.max_moves else ([], {})
     # A pod of a group that has claims is left out with its group.
     n_before = len(single) + sum(len(group.pods) for group in groups)
     single = [pod for pod in single if not pod.needs.claims.names]
@@ -154,13 +154,15 @@ def _question(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOpti
     return _Question(pods, tuple(groups), tuple(movable), nodes, n_before - len(pods))
 
 
-def _movable(cluster: ClusterToPlace, engine_of: EngineOf) -> tuple[list[Workload], dict[WorkloadKey, str]]:
+def _movable(
+    cluster: ClusterToPlace, engine_of: EngineOf, may_move: Callable[[Workload], bool]
+) -> tuple[list[Workload], dict[WorkloadKey, str]]:
     """The running pods that may move, as their controllers recreate them, and their nodes."""
     index, budgets = cluster.index, DisruptionBudgets(cluster.disruption_budgets)
     found: list[Workload] = []
     nodes: dict[WorkloadKey, str] = {}
     for record in list(index.records.values()):
-        if not _may_move(record, budgets):
+        if not _may_move(record, budgets) or not may_move(record.workload):
             continue
         pod, slot = recreating.as_recreated(record, index, cluster.spread_context), record.slots[0]
         with index.without(record.key):

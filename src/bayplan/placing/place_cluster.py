@@ -123,7 +123,8 @@ class PlacingOptions(msgspec.Struct, frozen=True):
     `progress` receives the number of attempts so far and, if there are any, the step of the rollouts. Without rollouts,
     placing ends early when `until` is true of the placements so far. `group_by_owner`: the pods of one controller are a
     group, of which all are placed or none. `optimises`: as many pods are placed as can be, for which up to `max_moves`
-    running pods may move; that takes an optional package, and there are no rollouts and no nodes to drain.
+    running pods may move, of those that `may_move`; that takes an optional package, and there are no rollouts and no
+    nodes to drain.
     """
 
     preempts: bool = True
@@ -134,6 +135,7 @@ class PlacingOptions(msgspec.Struct, frozen=True):
     group_by_owner: bool = False
     optimises: bool = False
     max_moves: int = 0
+    may_move: Callable[[Workload], bool] = lambda _: True
 
 
 def place(cluster: ClusterToPlace, engine_of: EngineOf, options: PlacingOptions) -> ClusterPlacement:
