@@ -24,7 +24,7 @@ SLOW_WARNING = "PyYAML is installed without its C part: YAML is read about ten t
 MAX_DEPTH = 200
 MAX_EXPANDED_NODES = 200_000  # that aliases may add to one document
 # What other tools fill in, on the line of a fault or the two before it.
-_PLACEHOLDER = re.compile(rb"(?:[^\n]{0,500}\n){0,2}[^\n]{0,500}(?:\{\{|\$\{|<%)")
+_PLACEHOLDER = rb"(?:[^\n]{0,500}\n){0,2}[^\n]{0,500}(?:\{\{|\$\{|<%)"  # compiled on first use: faults are rare
 
 _Parser = yaml.CSafeLoader if HAS_LIBYAML else yaml.SafeLoader
 
@@ -91,7 +91,7 @@ def _advice(source: Source, line: int) -> str:
     start = 0
     for _ in range(line - 2):
         start = source.data.find(b"\n", start) + 1
-    return " (a template has to be rendered first)" if _PLACEHOLDER.match(source.data, start) else ""
+    return " (a template has to be rendered first)" if re.compile(_PLACEHOLDER).match(source.data, start) else ""
 
 
 class _Composer:
