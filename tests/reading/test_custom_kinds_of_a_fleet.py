@@ -6,7 +6,7 @@ import pytest
 from bayplan.controllers import resource_interpreter
 from bayplan.controllers.custom_kinds import CustomKind, TemplatePath, table
 from bayplan.model.semantics import UPSTREAM
-from bayplan.reading import fleet
+from bayplan.reading import fleet, lua_customizations
 from reading.test_fleet import CLUSTER
 
 POLICY = """\
@@ -188,6 +188,15 @@ def test_a_script_that_was_killed_is_not_run_again(load):
     script = "function GetReplicas(o) while true do end end"
     found = fleet_of(load, *GAME, "{}", CUSTOMIZATION % ("games", script) + others)
     assert found.n_not_judged == 51
+
+
+def test_a_script_that_is_slow_for_every_object_is_given_up(load, monkeypatch):
+    monkeypatch.setattr(lua_customizations, "MAX_SECONDS_OF_ALL_OBJECTS", 0.0)
+    others = "".join(OBJECT.replace("name: x", f"name: y{n}") % (*GAME, "{}") for n in range(3))
+    script = "function GetReplicas(o) for i = 1, 1e5 do end return 1 end"
+    found = fleet_of(load, *GAME, "{}", CUSTOMIZATION % ("games", script) + others)
+    assert (len(found.bindings), found.n_not_judged) == (1, 3)  # the first is read, and the others are not asked
+    assert any(note.endswith(lua_customizations.TOO_SLOW) for note in found.notes)
 
 
 def test_the_first_customization_by_name_decides(load):

@@ -2,7 +2,8 @@
 Asks the ResourceInterpreterCustomizations of the input for replicas and components: Lua scripts in a child process.
 
 The scripts come with the input, so they are not trusted: the child has no environment, and it is killed at its limits
-of time and memory. A script that was killed once is not run again. Lua is an optional dependency, the extra `lua`.
+of time and memory. A script that was killed once is not run again, nor one that took very long for all objects so far.
+Lua is an optional dependency, the extra `lua`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ from bayplan.wire.fleets import BindingComponent, LuaRule, ReplicaRequirements
 MAX_SECONDS_ON_THE_CLOCK = 20.0  # for one object: the limit of processor time comes first, unless a script sleeps
 NEEDS_EXTRA = "running Lua needs the extra `lua`: pip install bayplan[lua]"
 NO_WHOLE_OBJECTS = "customizations of kinds of Kubernetes are not run"
+MAX_SECONDS_OF_ALL_OBJECTS = 60.0  # of processor time, for one script
 KILLED = "the script was killed: it took longer than 1 second, or too much memory"
+TOO_SLOW = (
+    f"the script is no longer run: it took more than {MAX_SECONDS_OF_ALL_OBJECTS:.0f} seconds for the objects before"
+)
 _REPLICAS, _COMPONENTS = "GetReplicas", "GetComponents"
 
 
@@ -124,6 +129,7 @@ class Worker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._killed: set[LuaScript] = set()
+        self._seconds: dict[LuaScript, float] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -135,12 +141,15 @@ class Worker:
         """The values that the function returns for the object; raises NotInterpretedError."""
         if script in self._killed:
             raise NotInterpretedError(KILLED)
+        if self._seconds.get(script, 0.0) > MAX_SECONDS_OF_ALL_OBJECTS:
+            raise NotInterpretedError(TOO_SLOW)
         line = self._line({"script": script.source, "function": script.function, "object": content})
         if not line:
             self._killed.add(script)
             self._end()
             raise NotInterpretedError(KILLED)
         found: dict[str, Any] = json.loads(line)
+        self._seconds[script] = self._seconds.get(script, 0.0) + found["seconds"]
         if "error" in found:
             raise NotInterpretedError(found["error"])
         values: list[Any] = found["values"]

@@ -14,6 +14,7 @@ import re
 import resource
 import signal
 import sys
+import time
 from typing import Any
 
 from bayplan.reading import lua_library
@@ -135,11 +136,13 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MAX_PROCESS_BYTES, MAX_PROCESS_BYTES))
     for line in sys.stdin:
         question = json.loads(line)
+        began = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, MAX_SECONDS)
-        written = json.dumps(answer(question))
+        found = answer(question)
+        written = json.dumps({**found, "seconds": time.process_time() - began})
         signal.setitimer(signal.ITIMER_PROF, 0)
         if len(written) > MAX_ANSWER_LENGTH:
-            written = json.dumps({"error": "the answer is too long"})
+            written = json.dumps({"error": "the answer is too long", "seconds": time.process_time() - began})
         print(written, flush=True)  # noqa: T201 (the answer)
 
 
