@@ -92,7 +92,7 @@ class Soak:
             if time.monotonic() - scaled > PATIENCE:
                 self.stuck.add(name)
                 break
-            await asyncio.sleep(1)
+            await asyncio.sleep(5)
         self.slowest = max(self.slowest, time.monotonic() - scaled - LIVES / 2)
         await self.admin.delete(BINDINGS, name, "default")
         self.deleted += 1
@@ -110,7 +110,8 @@ class Soak:
             taints = [{"key": "down", "effect": "NoSchedule"}] if number % 2 else []
             await self.admin.patch(CLUSTERS, FLAPPING, {"spec": {"taints": taints}})
             self.flaps += 1
-            for other in range(number % 10, N_CLUSTERS, 10):
+            # Clusters have no status subresource here, so a report is a new generation, and all bindings are due.
+            for other in range(number % 50, N_CLUSTERS, 50):
                 room = {"allocatable": {"cpu": str(1000 + number % 7), "memory": "1000Gi", "pods": "1000"}}
                 await self.admin.patch(CLUSTERS, f"c{other:03}", {"status": {"resourceSummary": room}})
             await asyncio.sleep(7)
