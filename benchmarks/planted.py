@@ -94,6 +94,11 @@ def measure(family, seeds):
     }
 
 
+def _cell(row, key):
+    of = f" of {row['podGroupCycleProblems']}" if key == "podGroupCycle" and key in row else ""
+    return f"{row.get(key, '–')}{of}"
+
+
 def table(results):
     lines = [
         "| family | problems | solved | kube-scheduler's pod-group cycle | one by one | median s | 90 % s | most s |",
@@ -110,7 +115,7 @@ def table(results):
             "p90Seconds",
             "mostSeconds",
         )
-        lines.append("| " + " | ".join(str(row.get(key, "–")) for key in keys) + " |")
+        lines.append("| " + " | ".join(_cell(row, key) for key in keys) + " |")
     return "\n".join(lines)
 
 
