@@ -61,7 +61,7 @@ class Scrapes:
 
 
 class Rules:
-    """The rules as promtool evaluates them."""
+    """The rules as promtool evaluates them; coroutine tests call it in a thread, so that their connections stay alive."""
 
     def __init__(self, promtool, folder):
         self._promtool, self._folder = promtool, folder
@@ -139,7 +139,7 @@ async def test_nothing_fires_for_a_healthy_scheduler(kube_server, admin, namespa
         await admin.create(pod("one", namespace, scheduler="bayplan"))
         await wait_for(lambda: admin.node_of("one", namespace))
         scrapes.add(5, text_of(running))
-    assert rules.firing(scrapes) == set()
+    assert await asyncio.to_thread(rules.firing, scrapes) == set()
 
 
 def test_no_replica_is_scraped(rules):
@@ -157,8 +157,8 @@ async def test_no_replica_leads(kube_server, admin, rules):
     await admin.create({**lease, "spec": spec})
     standby = bayplan_running.process(kube_server)
     scrapes = Scrapes().add(0, scraped(standby))
-    assert rules.firing(scrapes, 1) == set()  # two minutes are given to a change of the leader
-    assert rules.firing(scrapes) == {"BayplanNotLeading"}
+    assert await asyncio.to_thread(rules.firing, scrapes, 1) == set()  # two minutes are given to a change of the leader
+    assert await asyncio.to_thread(rules.firing, scrapes) == {"BayplanNotLeading"}
 
 
 async def test_many_pods_are_unschedulable(kube_server, admin, namespace, rules):
@@ -168,8 +168,8 @@ async def test_many_pods_are_unschedulable(kube_server, admin, namespace, rules)
         waiting = 'scheduler_pending_pods{queue="unschedulable"}'
         await wait_for(lambda: value(text_of(running), waiting) == 21)
         scrapes = Scrapes().add(0, text_of(running))
-    assert rules.firing(scrapes, 10) == set()
-    assert rules.firing(scrapes) == {"BayplanPodsPending"}
+    assert await asyncio.to_thread(rules.firing, scrapes, 10) == set()
+    assert await asyncio.to_thread(rules.firing, scrapes) == {"BayplanPodsPending"}
 
 
 async def test_many_bindings_are_unschedulable(karmada_server, admin, namespace, rules):
@@ -180,7 +180,7 @@ async def test_many_bindings_are_unschedulable(karmada_server, admin, namespace,
     async with bayplan_running.fleet_in_process(karmada_server) as running:
         await wait_for(lambda: value(text_of(running), 'scheduler_pending_bindings{queue="unschedulable"}') == 21)
         scrapes = Scrapes().add(0, text_of(running), job="bayplan-fleet")
-    assert rules.firing(scrapes) == {"BayplanBindingsPending"}
+    assert await asyncio.to_thread(rules.firing, scrapes) == {"BayplanBindingsPending"}
 
 
 async def test_the_sweep_finds_a_pod_that_no_change_had_activated(kube_server, admin, namespace, rules, monkeypatch):
@@ -195,8 +195,8 @@ async def test_the_sweep_finds_a_pod_that_no_change_had_activated(kube_server, a
             lambda: (running._parts.scheduler.step(), value(text_of(running), "bayplan_missed_requeues_total"))[1]
         )
         scrapes.add(20, text_of(running))
-    assert rules.firing(scrapes, 19) == set()
-    assert rules.firing(scrapes, 25) == {"BayplanMissedRequeues"}
+    assert await asyncio.to_thread(rules.firing, scrapes, 19) == set()
+    assert await asyncio.to_thread(rules.firing, scrapes, 25) == {"BayplanMissedRequeues"}
 
 
 def test_the_event_loop_is_held(kube_server, rules):
@@ -222,7 +222,7 @@ async def test_a_node_is_set_aside(kube_server, admin, rules):
     async with bayplan_running.in_process(kube_server) as running:
         running.state.nodes_set_aside.close_for(Key("shop", "unreadable"), "node-0")
         scrapes = Scrapes().add(0, text_of(running))
-    assert rules.firing(scrapes) == {"BayplanObjectsSetAside"}
+    assert await asyncio.to_thread(rules.firing, scrapes) == {"BayplanObjectsSetAside"}
 
 
 async def test_the_webhook_sheds_reviews(kube_server, admin, rules):
@@ -240,7 +240,7 @@ async def test_the_webhook_sheds_reviews(kube_server, admin, rules):
                 await admin.create(PROBE, dryRun="All")
             scrapes.add(minute, text_of(running))
         endpoint._at_once = 0
-    assert rules.firing(scrapes) == {"BayplanWebhookShedsReviews"}
+    assert await asyncio.to_thread(rules.firing, scrapes) == {"BayplanWebhookShedsReviews"}
 
 
 async def test_the_certificate_of_the_webhook_expires(kube_server, admin, credentials, tmp_path, rules):
@@ -255,7 +255,7 @@ async def test_the_certificate_of_the_webhook_expires(kube_server, admin, creden
         address = ("--webhook-bind-address", f"127.0.0.1:{free_port()}", "--webhook-url", "https://127.0.0.1:1")
         running = bayplan_running.process(kube_server, "--no-leader-elect", "--webhook", *address, *words)
         await wait_for(lambda running=running: value(scraped(running), "bayplan_webhook_certificate_expiry"))
-        assert rules.firing(Scrapes().add(0, scraped(running))) == expected
+        assert await asyncio.to_thread(rules.firing, Scrapes().add(0, scraped(running))) == expected
         running.stop()
 
 
@@ -264,9 +264,12 @@ async def test_the_audit_does_not_pass_and_ends(kube_server, admin, rules):
     running = bayplan_running.process(kube_server, "--no-leader-elect", "--audit")
     await wait_for(lambda: value(scraped(running), "bayplan_audit_finished_timestamp_seconds"))
     scrapes = Scrapes().add(0, scraped(running))
-    assert rules.firing(scrapes) == {"BayplanAuditNotPassed"}
+    assert await asyncio.to_thread(rules.firing, scrapes) == {"BayplanAuditNotPassed"}
     two_hours_later = time.time() + 2 * 3600
-    assert rules.firing(scrapes, started=two_hours_later) == {"BayplanAuditNotPassed", "BayplanAuditStale"}
+    assert await asyncio.to_thread(rules.firing, scrapes, started=two_hours_later) == {
+        "BayplanAuditNotPassed",
+        "BayplanAuditStale",
+    }
 
 
 def test_every_alert_is_caused_by_a_test():

@@ -1,5 +1,6 @@
 """The tutorial of the operator, followed literally on a real API server: every command succeeds, and prints what the page shows."""
 
+import asyncio
 import os
 import pathlib
 import re
@@ -51,7 +52,7 @@ async def test_the_tutorial_of_the_operator_is_followed_literally(environment, a
             if "create namespace" in block:
                 await _service_account(admin, environment, block, tmp_path)
                 continue
-            said = _run(block, environment, tmp_path)
+            said = await asyncio.to_thread(_run, block, environment, tmp_path)
     finally:
         pid = tmp_path / "bayplan.pid"
         if pid.exists():
@@ -62,14 +63,14 @@ async def test_the_tutorial_of_the_operator_is_followed_literally(environment, a
 async def _service_account(admin, environment, block, folder):
     """The first block, with what the controllers of a complete cluster do in between."""
     first, _, rest = block.partition("\n")
-    _run(first, environment, folder)
+    await asyncio.to_thread(_run, first, environment, folder)
     account = {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
         "metadata": {"name": "default", "namespace": "bayplan-tutorial"},
     }
     await admin.create(account)
-    _run(rest, environment, folder)
+    await asyncio.to_thread(_run, rest, environment, folder)
 
 
 def _run(script, environment, folder):
