@@ -35,7 +35,9 @@ td { overflow-wrap: break-word; }
 .unschedulable { color: var(--bad); }
 .placed { color: var(--good); }
 pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); }
-.matrix td, .matrix th { text-align: center; } .matrix th:first-child, .matrix td:last-child { text-align: left; }
+.matrix td, .matrix th { text-align: center; }
+.matrix th:first-child, .matrix th:last-child, .matrix td:last-child { text-align: left; }
+.matrix th[scope=row] { white-space: nowrap; }
 .scroll { overflow-x: auto; margin: 1rem 0 2rem; } .scroll table { margin: 0; }
 footer { border-top: 1px solid var(--line); font-size: .85em; overflow-wrap: anywhere; }
 @media print {
@@ -117,6 +119,8 @@ def sections_page(title: str, parts: Sequence[tuple[str, Table | str | Picture]]
             body.append(section(heading, content))
         elif isinstance(content, Picture):
             body.append(f"<h2>{_safe(heading)}</h2>{_drawn(content)}")
+        elif "\n" not in content:
+            body.append(f"<h2>{_safe(heading)}</h2><p>{_safe(content)}</p>")
         else:
             body.append(f"<h2>{_safe(heading)}</h2>{_PRE}{html.escape(tables.printable_lines(content))}</pre>")
     return _document(title, "".join(body))
