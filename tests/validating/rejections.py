@@ -98,6 +98,7 @@ REJECTED = [
     (pod("resources: {limits: {cpu: 0}}, containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]"), ['spec.resources.requests: Invalid value: "100m": must be less than or equal to cpu limit of 0']),  # by default, as much as its containers
     (pod("resources: {limits: {cpu: 1}}, containers: [{name: c, image: i, resources: {limits: {cpu: 2}, requests: {cpu: 1}}}]"), ['spec.resources.containers[0][cpu].limits: Invalid value: "2": must be less than or equal to pod limits of 1']),
     (pod("resources: {limits: {cpu: 1, hugepages-2Mi: 3Mi}}"), [f'spec.resources.{part}[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi' for part in ("limits", "requests")]),
+    (pod("resources: {limits: {cpu: 0}}, initContainers: [{name: i, image: i, resources: {requests: {cpu: '0.0005'}}}]"), ['spec.resources.requests: Invalid value: "1m": must be less than or equal to cpu limit of 0']),  # each amount is rounded when it is read
     # restart policies
     (pod("restartPolicy: Sometimes"), ['spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"']),
     (pod("initContainers: [{name: d, image: i, restartPolicy: Sometimes}]"), ['spec.initContainers[0].restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"']),

@@ -1,6 +1,7 @@
 """Objects whose causes differ between releases: each with those of 1.36 and those of 1.37."""
 
 MAX_UNAVAILABLE = "spec.updateStrategy.rollingUpdate.maxUnavailable"
+NEGATIVE = "must be greater than or equal to 0"
 SHARED = "ShareProcessNamespace and HostPID cannot both be enabled"
 
 
@@ -58,6 +59,13 @@ DIFFERENT = [
      {("FieldValueNotSupported", "spec.securityContext.seLinuxChangePolicy",
        'Unsupported value: "MountOption": supported values: "Recursive"')},
      set()),
+    (pod(resources={"requests": {"memory": "1Gi"}}, initContainers=[{"name": "i", "image": "i", "resources": {"requests": {"cpu": "-1"}}}]),
+     {invalid("spec.initContainers[0].resources.requests[cpu]", f'"-1": {NEGATIVE}')},
+     {invalid("spec.initContainers[0].resources.requests[cpu]", f'"-1": {NEGATIVE}'), invalid("spec.resources.requests[cpu]", f'"-1": {NEGATIVE}')}),
+    (pod(resources={"requests": {"cpu": "100m", "hugepages-2Mi": "2Mi"}, "limits": {"hugepages-2Mi": "2Mi"}}, containers=[{"name": "c", "image": "i", "resources": {"limits": {"memory": "-1Mi"}}}]),
+     {invalid(f"spec.containers[0].resources.{part}[memory]", f'"-1Mi": {NEGATIVE}') for part in ("limits", "requests")}
+     | {invalid("spec.resources.requests[memory]", f'"-1Mi": {NEGATIVE}')},
+     {invalid(f"spec.{where}resources.{part}[memory]", f'"-1Mi": {NEGATIVE}') for part in ("limits", "requests") for where in ("", "containers[0].")}),
     (rolling(maxUnavailable=0), set(), {invalid(MAX_UNAVAILABLE, "0: cannot be 0")}),
     (rolling(maxUnavailable="0%"), set(), {invalid(MAX_UNAVAILABLE, '"0%": cannot be 0')}),
     (rolling(maxUnavailable="101%"), set(), {invalid(MAX_UNAVAILABLE, '"101%": must not be greater than 100%')}),

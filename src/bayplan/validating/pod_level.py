@@ -1,14 +1,15 @@
 """
 Requests and limits of a pod as a whole: by themselves, and beside those of its containers.
 
-Mirrors validatePodResources in pkg/apis/core/validation/validation.go and, for pods, the defaults that precede it
-(SetDefaults_Pod in pkg/apis/core/v1/defaults.go), which templates do not get.
+Mirrors validatePodResources in pkg/apis/core/validation/validation.go. In pods, not in templates, defaults precede it:
+SetDefaults_Pod in pkg/apis/core/v1/defaults.go, since 1.37 DefaultPodLevelResources in pkg/api/pod/util.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from bayplan.model.kubernetes_versions import V1_37
 from bayplan.validating import pod_resources, resources
 from bayplan.validating.fields import Cause, Field
 from bayplan.validating.pod_resources import HUGE_PAGES, POD_LEVEL, Amount, Amounts, Side
@@ -25,7 +26,8 @@ def validate_pod_level(spec: Field, *, template: bool) -> list[Cause]:
     containers = _containers(spec, template=template)
     requests, limits = _texts(written["requests"]), _texts(written["limits"])
     if not template:
-        requests, limits = _with_defaults(containers, requests, limits)
+        defaults = _with_later_defaults if spec.version >= V1_37 else _with_defaults
+        requests, limits = defaults(containers, requests, limits)
     asked = Field(written["requests"].path, requests, spec.version)
     most = Field(written["limits"].path, limits, spec.version)
     return [
@@ -57,13 +59,37 @@ def _texts(listed: Field) -> Texts:
 
 def _with_defaults(containers: PodSpec, requests: Texts, limits: Texts) -> tuple[Texts, Texts]:
     """Absent requests are those of the containers, else the pod's limits, for a pod that has limits."""
+    limits = _with_huge_pages(containers, requests, limits)
+    return (_with_requests(containers, requests, limits) if limits else requests), limits
+
+
+def _with_later_defaults(containers: PodSpec, requests: Texts, limits: Texts) -> tuple[Texts, Texts]:
+    """Since 1.37 also for a pod without limits, which it then gets where all containers have them."""
+    limits = _with_huge_pages(containers, requests, limits)
     if requests or limits:
-        pages = _total(containers, "limits", lambda name: name.startswith(HUGE_PAGES) and name not in requests)
-        limits = {**pages, **limits}
-    if not limits:
-        return requests, limits
+        requests = _with_requests(containers, requests, limits)
+    every = [*(containers.containers or ()), *(containers.init_containers or ())]
+    limited = [one.resources.limits or {} for one in every if one.resources is not None]
+
+    def is_limited(name: str) -> bool:
+        return pod_resources.is_of_pods(name) and name in requests and all(name in one for one in limited)
+
+    found = {}
+    for name, text in _total(containers, "limits", is_limited).items():
+        is_more = pod_resources.amount_of(requests[name]).exact > pod_resources.amount_of(text).exact
+        found[name] = requests[name] if is_more else text
+    return requests, {**found, **limits}
+
+
+def _with_huge_pages(containers: PodSpec, requests: Texts, limits: Texts) -> Texts:
+    if not (requests or limits):
+        return limits
+    return {**_total(containers, "limits", lambda name: name.startswith(HUGE_PAGES) and name not in requests), **limits}
+
+
+def _with_requests(containers: PodSpec, requests: Texts, limits: Texts) -> Texts:
     of_pod = {name: limits[name] for name in limits if pod_resources.is_of_pods(name)}
-    return {**of_pod, **_total(containers, "requests", POD_LEVEL.__contains__), **requests}, limits
+    return {**of_pod, **_total(containers, "requests", POD_LEVEL.__contains__), **requests}
 
 
 def _total(containers: PodSpec, side: Side, is_meant: Callable[[str], bool]) -> Texts:

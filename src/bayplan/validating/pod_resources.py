@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from bayplan.model import quantities
 from bayplan.validating import go_text
 from bayplan.wire.meta import Quantities, Quantity
 from bayplan.wire.pods import Container, PodSpec
@@ -41,8 +40,8 @@ ZERO, ONE = Amount(Fraction(0)), Amount(Fraction(1))
 
 
 def amount_of(text: Quantity) -> Amount:
-    """A quantity as written."""
-    return Amount(quantities.parse(text), str(text).endswith("i"))
+    """A quantity of a list of resources, which a server rounds to thousandths when it reads it."""
+    return Amount(go_text.rounded_quantity(text), str(text).endswith("i"))
 
 
 def amounts_of(listed: Quantities | None) -> Amounts:
