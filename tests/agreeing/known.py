@@ -18,6 +18,7 @@ WITHOUT_VICTIMS = re.compile(
     r"preemption: (not eligible due to .*\.|0/(\d+) nodes are available: \2 Preemption is not helpful for scheduling\.)"
 )
 ONCE = "ReadWriteOncePod"
+NO_REGION = "could not translate pv: failed to get region from zones"
 
 
 def _differs(found, question=None, *, kind=None):
@@ -91,6 +92,46 @@ def _is_of_another(one, namespace, name):
     """Whether this is the claim, with no owner or another one than the pod that the error names."""
     meta = one["metadata"]
     return (one["kind"], meta.get("namespace"), meta["name"]) == ("PersistentVolumeClaim", namespace, name)
+
+
+def _fails_on_translation(found):
+    """Scheduling fails over a volume in several zones of which no region can be told."""
+    real = found.real.get("answers", [found.real])
+    if not any(NO_REGION in one.get("error", "") for one in real):
+        return False
+    ours = bayplan_answers.answer(found.kind, found.question, as_placed_by=found.real)
+    pairs = zip(real, ours.get("answers", [ours]), strict=True)
+    return not any(
+        comparing.difference(found.kind, one, other) for one, other in pairs if NO_REGION not in one.get("error", "")
+    )
+
+
+def _frees_shared_ports(found):
+    """The host ports of a node are a set: what two pods have is free as soon as one of them has left."""
+    gone = {
+        _key(step["delete"]) for step in found.question.get("steps", ()) if step.get("delete", {}).get("kind") == "Pod"
+    }
+    every = [one for one in _objects(found.question) if one["kind"] == "Pod" and one["spec"].get("nodeName")]
+    freed = {(pod["spec"]["nodeName"], *port) for pod in every if _key(pod) in gone for port, _ in _host_ports(pod)}
+    question = copy.deepcopy(found.question)
+    for pod in _objects(question):
+        if pod["kind"] == "Pod" and _key(pod) not in gone:
+            for port, written in _host_ports(pod):
+                if (pod["spec"].get("nodeName"), *port) in freed:
+                    del written["hostPort"]
+    return question != found.question and not _differs(found, question)
+
+
+def _key(one):
+    return one["metadata"].get("namespace", "default"), one["metadata"]["name"]
+
+
+def _host_ports(pod):
+    """Address, protocol and number of each, and the port as it is written."""
+    for container in (*pod["spec"].get("containers", ()), *pod["spec"].get("initContainers", ())):
+        for one in container.get("ports", ()):
+            if one.get("hostPort"):
+                yield (one.get("hostIP", "0.0.0.0"), one.get("protocol", "TCP"), one["hostPort"]), one
 
 
 def _is_preemption_not_asked(found):
@@ -216,6 +257,8 @@ ROWS = {
     "a nominated pod under a spread constraint with an empty selector": _counts_nominated_pods_of_empty_selectors,
     "a nominated pod that is deleted and still there, because of a finalizer": _ends_nominations_of_deleted_pods,
     "a volume that NodeVolumeLimits cannot read": _fails_on_volumes,
+    "a GCE persistent disk in several zones whose names have no region": _fails_on_translation,
+    "a host port that several running pods of one node have, once one of them has left": _frees_shared_ports,
     "a KubeSchedulerConfiguration in which a plugin filters without its preFilter, or scores without its preScore, "
     "that it needs": _needs_an_earlier_point,
 }

@@ -97,3 +97,15 @@ def test_scores_of_images_are_excused_only_where_images_changed(changes):
     found["scores"]["ImageLocality"] += 7
     found["total"] += 7
     assert bool(reason(asked, real)) is changes
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_host_port_is_excused_only_where_a_pod_with_the_same_one_has_left(is_shared):
+    port = {"containerPort": 8080, "hostPort": 8080}
+    stays, leaves, incoming = pod("stays", node="n0"), pod("leaves", node="n0"), pod("new")
+    for one in (stays, incoming, *([leaves] if is_shared else [])):
+        one["spec"]["containers"][0]["ports"] = [port]
+    asked = question([stays, leaves], steps=[{"delete": leaves}, {"decide": incoming}])
+    real = as_if(asked, lambda other: other["pods"][0]["spec"]["containers"][0].pop("ports"))
+    assert real != bayplan_answers.answer("pods", asked)
+    assert bool(reason(asked, real)) is is_shared

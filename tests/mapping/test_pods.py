@@ -56,7 +56,7 @@ def requesting(*containers, init=(), level=None, overhead=None):
             5000,
         ),  # pod-level requests take precedence
         (requesting({"cpu": "1"}, level={"cpu": "5"}, overhead={"cpu": "1"}), 6000),
-        (requesting({"cpu": "0.0001"}, {"cpu": "0.0001"}), 1),  # summed first, rounded up once
+        (requesting({"cpu": "0.0001"}, {"cpu": "0.0001"}), 2),  # each is rounded up when an API server reads it
     ],
 )
 def test_cpu_that_must_fit(requests, cpu):

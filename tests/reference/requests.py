@@ -1,5 +1,7 @@
 """How much of each resource a pod requests. Knows nothing of nodes."""
 
+from fractions import Fraction
+
 from reference.objects import exact, rounded
 
 # pkg/scheduler/util/pod_resources.go: what scoring assumes where a container asks for nothing
@@ -71,7 +73,8 @@ def _resize_infeasible(pod):
 
 
 def _amounts(texts):
-    return {resource: exact(text) for resource, text in (texts or {}).items()}
+    """As an API server stores them: rounded up to thousandths."""
+    return {resource: Fraction(-int(-exact(text) * 1000 // 1), 1000) for resource, text in (texts or {}).items()}
 
 
 def plus(one, other):

@@ -7,6 +7,7 @@ of its spec and of what its status reports.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
@@ -181,7 +182,12 @@ def _rounded(amounts: ResourceAmounts) -> tuple[tuple[str, int], ...]:
 
 
 def _parsed(written: Quantities | None) -> ResourceAmounts:
-    return {name: quantities.parse(text) for name, text in written.items()} if written else {}
+    """Rounded up to thousandths, as an API server does when it reads a list of resources."""
+    found: ResourceAmounts = {}
+    for name, text in (written or {}).items():
+        exact = quantities.parse(text)
+        found[name] = exact if 1000 % exact.denominator == 0 else Fraction(math.ceil(exact * 1000), 1000)
+    return found
 
 
 def _added(parts: Iterable[Mapping[str, Fraction]]) -> ResourceAmounts:
