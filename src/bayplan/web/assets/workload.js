@@ -67,7 +67,7 @@ function fixes(item, found) {
     el("ol", {}, found.fixes.map((fix, i) => el("li", {},
       fix.change, el("div", { class: "quiet" }, `fits on ${fix.fitsOn.slice(0, 5).join(", ")}${fix.fitsOn.length > 5 ? ` and ${fix.fitsOn.length - 5} more` : ""}`,
         (fix.moved ?? []).map((one) => `; ${one.pod} then on ${one.fitsOn}`)),
-      el("button", { type: "button", onclick: () => tryFix(item, i + 1, fix.change) }, "Try this fix")))),
+      app.scene.isFleet ? null : el("button", { type: "button", onclick: () => tryFix(item, i + 1, fix.change) }, "Try this fix")))),
   ];
 }
 
@@ -81,6 +81,9 @@ async function tryFix(item, number, change) {
       return;
     }
     await addStep({ apply: manifests, title: `Fix of ${item.key}: ${change}` });
+    if (app.itemOf.get(item.key)?.target < 0) {
+      problem(`${item.key} is still pending. Manifests are merged as kubectl apply does: what a fix removes stays in objects without the annotation of their last manifest.`);
+    }
   } catch (error) {
     problem(error.message);
   }
