@@ -17,9 +17,9 @@ PATIENCE = 90
 N_CLUSTERS, N_PAIRS = 6, 30
 ELECTION = (
     "--leader-elect-lease-duration",
-    "4s",
+    "12s",
     "--leader-elect-renew-deadline",
-    "3s",
+    "9s",
     "--leader-elect-retry-period",
     "1s",
 )
