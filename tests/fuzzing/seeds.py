@@ -87,6 +87,27 @@ def questions_of(kind):
 
 
 @functools.cache
+def simulated():
+    """Clusters of the examples of simulations."""
+    return [
+        _read("23-lose-a-zone/cluster.yaml"),
+        _read("24-required-during-execution/cluster.yaml"),
+        _read("25-control-plane-loses-a-machine/two-machines.yaml"),
+    ]
+
+
+@functools.cache
+def timelines():
+    """What happens to these clusters."""
+    found = (
+        "23-lose-a-zone/timeline.yaml",
+        "24-required-during-execution/update-within-grace.yaml",
+        "25-control-plane-loses-a-machine/timeline.yaml",
+    )
+    return [one for name in found for one in _read(name)]
+
+
+@functools.cache
 def audited():
     """Nodes, pods and what else an audit reads."""
     observed = [

@@ -14,6 +14,7 @@ from bayplan.enforcing import pod_guard
 from bayplan.indexing.placement_index import PlacementIndex
 from bayplan.kube_api import resources as api_resources
 from bayplan.library import workload_names
+from bayplan.mapping import pods
 from bayplan.model.semantics import UPSTREAM
 from bayplan.reading import audit_files, cluster, files, questions
 from bayplan.reading.files import ReadOptions
@@ -25,6 +26,7 @@ from bayplan.wire import kinds
 from bayplan.wire.controllers import Controller
 from bayplan.wire.kinds import ApiKind, PodNames, Trait
 from bayplan.wire.meta import ApiObject
+from bayplan.wire.pods import Pod
 from bayplan.writing import snapshots
 
 SOURCE = pathlib.Path(bayplan.__file__).parent
@@ -158,7 +160,11 @@ def test_its_namespace_is_used(held_in, armada, read, monkeypatch):
 
 def test_explain_knows_its_pods(armada):
     assert workload_names.parse("arm/a") == workload_names.parse("armada/a")
-    assert workload_names.parse("arm/a").matches_pod("a-x7f2k")
+    owner = {"apiVersion": "ships.k8s.io/v1", "kind": "Armada", "name": "a", "uid": "u", "controller": True}
+    metadata = {"name": "named-otherwise", "namespace": "default", "ownerReferences": [owner]}
+    pod = msgspec.convert({"metadata": metadata, "spec": {"containers": []}}, Pod)
+    assert workload_names.parse("arm/a").matches_pod(pods.workload_of(pod))
+    assert not workload_names.parse("arm/b").matches_pod(pods.workload_of(pod))
 
 
 # The rows
@@ -256,6 +262,14 @@ DISPATCHING = {
     "controllers/object_counts.py",  # which objects a controller creates beside pods
     "controllers/pod_creation.py",  # which pods a controller creates
     "placing/leaving.py",  # which controllers create a pod again before the old one is gone
+    "placing/placement_revisions.py",  # of which kinds a fix for a fleet may change the replicas
+    "reading/manifests.py",  # which objects of a fleet the manifest of a fix is looked up in
+    "simulating/initial_state.py",  # in which order objects are stored
+    "simulating/measuring.py",  # of which controllers the unavailable time is measured
+    "simulating/store.py",  # which objects are looked up by kind
+    "simulating/timeline_checks.py",  # what may be scaled, restarted and applied
+    "simulating/timeline_reader.py",  # which kinds may be relabelled
+    "simulating/workloads.py",  # which controllers are played
     "validating/admission.py",  # which rules an object of the kind has
     "validating/served_versions.py",  # in which versions a kind is served
     "validating/updates.py",  # which fields of the kind are fixed
