@@ -218,6 +218,12 @@ def test_only_pods_in_scope_move():
     assert best(scene, 1, selector="app!=x")[1]["moves"] == 1
 
 
+def test_nothing_moves_where_nothing_waits():
+    scene = {"nodes": [node("a", "a", 1000), node("b", "b", 1000)], "pods": [pod("run", 500, on="a")]}
+    plan, document = best(scene, 1)
+    assert (list(plan), document["moves"], document["steps"]) == ([], 0, [])
+
+
 def test_the_optional_package_and_what_is_not_a_plan_are_said(monkeypatch):
     scene = {"nodes": [node("a", "a", 1000)], "pods": [pod("p", 500), pod("run", 500, on="a")]}
     cluster = Cluster.from_manifests([*scene["nodes"], *scene["pods"]])

@@ -189,7 +189,7 @@ def _solved(
 ) -> Optimum | str:
     """The best plan, on an index without the pods that may move."""
     if not question.pods:
-        return Optimum(GroupPlan(), ())
+        return Optimum(GroupPlan(question.nodes), ())
     members = {pod.key for group in question.groups for pod in group.pods}
     groups = [msgspec.structs.replace(group.to_place(), is_optional=True) for group in question.groups]
     problem = GroupProblem(
