@@ -133,9 +133,9 @@ def test_a_template_is_explained_by_any_of_its_names(asked, run, fleet):
         "  cloud  cluster-taint  cluster(s) had untolerated taint {down:NoSchedule}",
         "",
         "What would make it fit:",
-        "  - tolerate down:NoSchedule in placement.clusterTolerations: fits on idc, cloud",
-        "  - lower the replicas from 6 to 1: fits on idc",
-        "  - make room for 5 more replicas on idc: fits on idc",
+        "  1. tolerate down:NoSchedule in placement.clusterTolerations: fits on idc, cloud",
+        "  2. lower the replicas from 6 to 1: fits on idc",
+        "  3. make room for 5 more replicas on idc: fits on idc",
     ]
     assert result.exit_code == 1
 

@@ -26,6 +26,11 @@ def test_the_summary_counts_objects_and_errors():
     assert findings.summary(ValidationReport([], 2, 1)) == "2 objects in 1 file: all valid"
 
 
+def test_what_has_warnings_is_not_called_all_valid():
+    (warning,) = REPORT.warnings
+    assert findings.summary(ValidationReport([warning], 2, 1)) == "2 objects in 1 file: no errors, 1 warning"
+
+
 def test_the_summary_counts_unchecked_objects():
     assert findings.summary(ValidationReport([], 2, 1, {"Foo": 1, "ConfigMap": 2})).splitlines() == [
         "2 objects in 1 file: all valid",

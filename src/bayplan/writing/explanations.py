@@ -74,10 +74,9 @@ def _fixes(explanation: Explanation) -> Iterator[str]:
     elif explanation.searched or explanation.advice:
         yield from ("", explanation.advice or NO_FIX)
     for number, fix in enumerate(explanation.fixes, 1):
-        mark = "-" if explanation.noun == CLUSTER else f"{number}."
         moved = ", ".join(f"{key} on {node}" for key, node in fix.moved)
         then = f" (then {moved})" if moved else ""
-        yield f"{_INDENT}{mark} {fix.change}: fits on {tables.listed(fix.fits_on, MAX_NAMES_SHOWN)}{then}"
+        yield f"{_INDENT}{number}. {fix.change}: fits on {tables.listed(fix.fits_on, MAX_NAMES_SHOWN)}{then}"
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:

@@ -85,8 +85,11 @@ def location(fault: Fault) -> str:
 def summary(report: ValidationReport) -> str:
     """One line with the number of objects and errors, and one each for what was not checked, read or reported."""
     checked = f"{tables.counted(report.n_objects, 'object')} in {tables.counted(report.n_files, 'file')}"
+    warnings = tables.counted(len(report.warnings), "warning")
     if report.errors:
         verdict = tables.counted(len(report.errors), "error")
+    elif report.warnings:  # which may fail the run
+        verdict = f"no errors, {warnings}"
     else:
         verdict = "all valid" if report.n_objects else "nothing was checked"
     ignored = [f"{tables.counted(report.n_ignored, 'finding')} ignored"] if report.n_ignored else []
