@@ -1,5 +1,8 @@
 """Warnings on objects that are admitted."""
 
+import pathlib
+import re
+
 import pytest
 
 from bayplan.validating import warnings
@@ -119,3 +122,26 @@ def test_bindings_are_checked_too():
 def test_pods_have_pod_warnings_only():
     obj = objects.pod({"nodeSelector": {"beta.kubernetes.io/arch": "amd64"}})
     assert warnings.object_warnings(obj) == warnings.pod_warnings(obj) != []
+
+
+@pytest.mark.parametrize("key, said", [
+    ("bayplan.io/group-mim", "unknown annotation, it has no effect; did you mean bayplan.io/group-min?"),
+    ("bayplan.io/afinity", "unknown annotation, it has no effect; did you mean bayplan.io/affinity?"),
+    ("bayplan.io/Affinity", "unknown annotation, it has no effect; did you mean bayplan.io/affinity?"),
+    ("bayplan.io/owner-of-the-page", "unknown annotation, it has no effect"),
+])  # fmt: skip
+def test_annotations_that_look_like_ours_are_said(key, said):
+    metadata = {"name": "x", "annotations": {key: "1", "example.com/afinity": "1", "bayplan.io/affinity": ""}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
+    assert warnings.object_warnings(pod) == [f"metadata.annotations[{key}]: {said}"]
+    controller = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": pod}}
+    assert warnings.object_warnings(controller) == [
+        f"metadata.annotations[{key}]: {said}",
+        f"spec.template.metadata.annotations[{key}]: {said}",
+    ]
+
+
+def test_every_annotation_of_the_reference_is_known():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "reference" / "annotations.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^(?:## |\| )`(bayplan\.io/[a-z-]+)`", page, re.MULTILINE))
+    assert described == warnings.OWN_ANNOTATIONS

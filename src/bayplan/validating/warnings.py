@@ -12,14 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.model import terms
+from bayplan.model import groups, terms
 from bayplan.model.labels import Labels
 from bayplan.model.semantics import Semantics
 from bayplan.model.terms import AffinityTerms, resolve
-from bayplan.validating import admission, affinity, fields, names, placement_annotation, placements, selectors, tiers
+from bayplan.validating import (
+    admission,
+    affinity,
+    bindings,
+    fields,
+    names,
+    placement_annotation,
+    placements,
+    selectors,
+    structure,
+    tiers,
+)
 from bayplan.validating.fields import Field
 from bayplan.wire.pods import OWN_TERM_FIELDS
 
+OWN_PREFIX = "bayplan.io/"
+OWN_ANNOTATIONS = groups.GROUP_ANNOTATIONS | {
+    affinity.AFFINITY_ANNOTATION,
+    placement_annotation.PLACEMENT_ANNOTATION,
+    bindings.WORKLOAD_LABELS,
+    "bayplan.io/reported-replicas",
+    "bayplan.io/audit",
+}
 NO_SELECTOR = "a null labelSelector results in matching no pod"
 DROPPED = "API servers drop this field; in a cluster it belongs into the annotation bayplan.io/affinity"
 DROPPED_OF_PLACEMENT = "API servers drop this field; in a fleet it belongs into the annotation bayplan.io/placement"
@@ -68,7 +87,23 @@ STUCK_UPDATE = (
 
 def object_warnings(obj: dict[str, object]) -> list[str]:
     """The warnings for an object of any kind."""
-    return pod_warnings(obj) + placement_warnings(obj)
+    return annotation_warnings(obj) + pod_warnings(obj) + placement_warnings(obj)
+
+
+def annotation_warnings(obj: dict[str, object]) -> list[str]:
+    """Annotations of the object and of its pod template that look like Bayplan's and are none: they have no effect."""
+    holders = {one.path: one for one in (Field("", obj), admission.pod_or_template(obj)) if one is not None}
+    return [
+        f"{annotations.entry(key).path}: {_unknown_annotation(key)}"
+        for annotations in (holder["metadata"]["annotations"] for holder in holders.values())
+        for key in annotations.names()
+        if key.startswith(OWN_PREFIX) and key not in OWN_ANNOTATIONS
+    ]
+
+
+def _unknown_annotation(key: str) -> str:
+    near = structure.nearest(key, sorted(OWN_ANNOTATIONS), cutoff=0.8, fold_case=True)
+    return f"unknown annotation, it has no effect{f'; did you mean {near}?' if near else ''}"
 
 
 def pod_warnings(obj: dict[str, object]) -> list[str]:
