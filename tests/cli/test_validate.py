@@ -300,6 +300,10 @@ def test_kinds_and_fields_are_those_of_the_version(run, tmp_path):
 def test_warnings_can_decide_the_exit_code_and_be_ignored_by_id(run, scene):
     write(scene, WRONG.replace("500", "5").replace("maxSkew: 0", "maxSkew: 1"))
     assert run("validate", "-f", "wrong.yaml", "--fail-on", "warning").exit_code == 1
+    for words, n_failures in (((), 0), (("--fail-on", "warning"), 1)):
+        text = run("validate", "-f", "wrong.yaml", *words, "-o", "junit").stdout
+        assert text.count('failures="1"') == 2 * n_failures
+        assert text.count('<failure message="1 warning">') == n_failures
     ignoring = run("validate", "-f", "wrong.yaml", "--fail-on", "warning", "--ignore", "NullLabelSelector")
     assert (ignoring.exit_code, ignoring.stderr) == (0, "")
     assert ignoring.stdout == "1 object in 1 file: all valid\n1 finding ignored\n"

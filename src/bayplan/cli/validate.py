@@ -110,10 +110,11 @@ def validate(
         guard=msgspec.to_builtins(guard.settings()),
         as_user=requester.as_user or "",
         as_groups=requester.as_group,
+        fail_on=fail_on,
     )
     for warning in answer.warnings:
         console.warning(str(warning), warning.fault)
     console.answer(answer.to_text(output, width=console.table_width))
     if not answer.complete:  # a file that cannot be read was not checked, so --exit-zero does not apply
         return commands.EXIT_BAD_INPUT
-    return commands.exit_code(answer.passes(fail_on=fail_on), exit_zero=exit_zero)
+    return commands.exit_code(answer.ok, exit_zero=exit_zero)

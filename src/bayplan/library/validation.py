@@ -82,8 +82,8 @@ class Validation(Answer, msgspec.Struct, frozen=True, eq=False):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing would be rejected, and everything could be read."""
-        return self.passes()
+        """Whether nothing would be rejected, nothing else failed that was to, and everything could be read."""
+        return self.complete and not any(map(self._report.is_failure, self._report.findings))
 
     def passes(self, *, fail_on: Literal["error", "warning"] = "error") -> bool:
         """Whether the answer is yes; with `fail_on` "warning" only if there are no warnings either."""
@@ -128,13 +128,15 @@ def validate(
     guard: Mapping[str, Any] | None = None,
     as_user: str = "",
     as_groups: Iterable[str] = (),
+    fail_on: Literal["error", "warning"] = "error",
 ) -> Validation:
     """
     What an API server, the guard or Bayplan would reject in manifests, without a cluster.
 
     The manifests are files, directories, objects as dictionaries, and directories of a kustomization. `ignore` has
     paths that are not read and ids of problems that are not reported. `guard` is the section of that name of the
-    configuration file; the guard is asked on behalf of `as_user` and `as_groups`.
+    configuration file; the guard is asked on behalf of `as_user` and `as_groups`. With `fail_on` "warning",
+    the answer is a yes only if there are no warnings either.
     """
     import msgspec
 
@@ -148,6 +150,7 @@ def validate(
     arguments.check_namespace(namespace)
     arguments.check_is("settings", settings, Settings)
     arguments.check_is("guard", guard or {}, Mapping)
+    arguments.check_choice("fail_on", fail_on, ("error", "warning"))
     given = arguments.given(what, recursive=recursive)
     folders = arguments.given(kustomize).paths
     if not given and not folders:
@@ -171,6 +174,7 @@ def validate(
             ignored_ids,
         )
     )
+    report = msgspec.structs.replace(report, fail_on=fail_on)
     return Validation(
         problems=tuple(map(_problem, report.findings)),
         complete=report.all_read,

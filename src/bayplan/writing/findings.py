@@ -47,7 +47,7 @@ class ValidationReport(msgspec.Struct, frozen=True):
     All findings, and the number of checked objects and files.
 
     `unchecked` counts the other objects by kind, `skipped` the files that are not read by what they are, `n_ignored`
-    the findings that are ignored by their ids.
+    the findings that are ignored by their ids. `fail_on` is the least severity that makes the answer a no.
     """
 
     findings: Sequence[ValidationFinding]
@@ -56,6 +56,11 @@ class ValidationReport(msgspec.Struct, frozen=True):
     unchecked: Mapping[str, int] = {}
     skipped: Mapping[str, int] = {}
     n_ignored: int = 0
+    fail_on: str = ERROR
+
+    def is_failure(self, finding: ValidationFinding) -> bool:
+        """Whether the finding makes the answer a no."""
+        return finding.severity in (ERROR, self.fail_on)
 
     @property
     def errors(self) -> list[ValidationFinding]:

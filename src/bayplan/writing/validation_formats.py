@@ -38,11 +38,11 @@ def _result(finding: findings.ValidationFinding) -> dict[str, Any]:
 
 
 def junit(report: findings.ValidationReport) -> str:
-    """One suite, and a testcase for each object or file with findings; errors are failures."""
+    """One suite, and a testcase for each object or file with findings; what makes the answer a no is a failure."""
     by_subject: dict[tuple[str, str], list[findings.ValidationFinding]] = {}
     for finding in report.findings:
         by_subject.setdefault((finding.fault.file, finding.fault.subject), []).append(finding)
-    n_failed = sum(any(one.severity == findings.ERROR for one in found) for found in by_subject.values())
+    n_failed = sum(any(map(report.is_failure, found)) for found in by_subject.values())
     numbers = f'tests="{len(by_subject) + 1}" failures="{n_failed}" errors="0" skipped="0"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -53,27 +53,30 @@ def junit(report: findings.ValidationReport) -> str:
         "    </testcase>",
     ]
     for (file, subject), found in by_subject.items():
-        lines += [f"    <testcase name={_quoted(subject or file)} classname={_quoted(file)}>", *_elements(found)]
+        lines += [
+            f"    <testcase name={_quoted(subject or file)} classname={_quoted(file)}>",
+            *_elements(found, report),
+        ]
         lines.append("    </testcase>")
     return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
 
 
-def _elements(found: Sequence[findings.ValidationFinding]) -> list[str]:
-    """One failure with all errors, because JUnit has one for a testcase, and one output with all warnings."""
-    texts = {
-        severity: [
-            f"{findings.location(one.fault)} {one.fault.path}: {one.fault.message} [{one.reason}]"
-            for one in found
-            if one.severity == severity
-        ]
-        for severity in (findings.ERROR, findings.WARNING)
-    }
+def _elements(found: Sequence[findings.ValidationFinding], report: findings.ValidationReport) -> list[str]:
+    """One failure with all that makes the answer a no (JUnit has one for a testcase), and one output with the rest."""
+    failing: list[str] = []
+    others: list[str] = []
+    for one in found:
+        line = f"{findings.location(one.fault)} {one.fault.path}: {one.fault.message} [{one.reason}]"
+        (failing if report.is_failure(one) else others).append(line)
     elements = []
-    if texts[findings.ERROR]:
-        message = tables.counted(len(texts[findings.ERROR]), "error")
-        elements.append(f"      <failure message={_quoted(message)}>{_text(*texts[findings.ERROR])}</failure>")
-    if texts[findings.WARNING]:
-        elements.append(f"      <system-out>{_text(*texts[findings.WARNING])}</system-out>")
+    if failing:
+        counts = (
+            (severity, sum(one.severity == severity for one in found)) for severity in (findings.ERROR, report.fail_on)
+        )
+        message = ", ".join(tables.counted(n, severity) for severity, n in dict(counts).items() if n)
+        elements.append(f"      <failure message={_quoted(message)}>{_text(*failing)}</failure>")
+    if others:
+        elements.append(f"      <system-out>{_text(*others)}</system-out>")
     return elements
 
 
