@@ -71,6 +71,34 @@ def test_for_a_controller_its_first_unschedulable_pod_is_explained(run, scene):
     assert run("explain", "deploy/api", "-f", ".", "--alone").exit_code == 1
 
 
+def test_a_controller_whose_pods_all_fit_is_explained_like_its_first_pod(run, tmp_path):
+    apart = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    spec = {
+        "containers": [{"name": "c", "image": "i"}],
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
+    }
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": spec}
+    database = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "db"}}, "template": template},
+    }
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}},
+        }
+        for name in ("a1", "b1", "c1")
+    ]
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([*nodes, database]))
+    of_controller, of_pod = (run("explain", name, "-f", tmp_path).stdout for name in ("sts/db", "pod/db-0"))
+    assert of_controller == of_pod
+    assert of_controller.count("fits") == 3
+
+
 def test_pods_earlier_in_the_queue_are_placed_first(run, scene):
     (scene / "first.yaml").write_text(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: big, namespace: store}\n"

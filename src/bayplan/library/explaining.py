@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -92,6 +92,7 @@ def _explain_placed(
     from bayplan.placing.place_cluster import PlacingOptions
 
     preempting: list[Explanation] = []
+    placed_first: list[Explanation] = []
 
     def explain_preemption(workload: Workload, found: Preemption) -> None:
         """Before its victims leave, for the first requested pod that preempts."""
@@ -99,12 +100,14 @@ def _explain_placed(
             now = explanation.explain(workload, engine_of(workload), policy=cluster.eviction_policy())
             preempting.append(msgspec.structs.replace(now, nominated=found.target, victims=found.victims))
 
-    chosen = PlacingOptions(
-        preempts=preempts,
-        on_preemption=explain_preemption,
-        # What comes after it in the queue does not concern it.
-        until=lambda placed: all(one.key in placed and placed[one.key].target for one in pending),
-    )
+    def are_placed(placed: Mapping[WorkloadKey, PodPlacement]) -> bool:
+        """What comes after them in the queue does not concern them; nor do the others concern the one placed first."""
+        found = [placed[one.key] for one in pending if one.key in placed and placed[one.key].target]
+        if found and not placed_first:
+            placed_first.append(explanation_of(found[0], engine_of, cluster.eviction_policy()))
+        return len(found) == len(pending)
+
+    chosen = PlacingOptions(preempts=preempts, on_preemption=explain_preemption, until=are_placed)
     answer = place_cluster.place(cluster, engine_of, chosen)
     requested = [one for one in answer.placements if is_asked(one.workload)]
     if answer.blocked and all(one.target for one in requested):
@@ -114,6 +117,11 @@ def _explain_placed(
     for placement in sorted(requested, key=lambda one: bool(one.target)):
         if placement.target and preempting:
             return preempting[0]
+        if placed_first and (placement.workload.key, placement.target) == (
+            placed_first[0].workload,
+            placed_first[0].target,
+        ):
+            return placed_first[0]
         return explanation_of(placement, engine_of, cluster.eviction_policy())
     return None
 
