@@ -76,3 +76,15 @@ def test_an_input_without_nodes_gets_the_command_that_adds_them(run, scene):
     result = run("place", "-f", "web.yaml")
     assert "kubectl get nodes -o json > nodes.json, then -f nodes.json" in result.stderr
     assert "then --state nodes.json" in run("place", "--state", "db.yaml", "-f", "web.yaml").stderr
+
+
+@pytest.mark.parametrize("output, by, problem", [
+    ("table", "NODES", "expected one of NAMESPACE, NAME, NODE, MESSAGE, got NODES"),
+    ("csv", ".nmae", "got .nmae"),
+    ("json", ".nmae", "no item has the field .nmae"),
+])  # fmt: skip
+def test_what_cannot_be_sorted_by_is_a_usage_error(output, by, problem, run, scene):
+    done = run("place", "-f", ".", "-o", output, "--sort-by", by)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--sort-by" in done.stderr
+    assert problem in done.stderr

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.errors import ArgumentError
 from bayplan.writing import tables, versioned
 from bayplan.writing.tables import Table
 
@@ -38,7 +39,11 @@ def document(content: Mapping[str, Any], output: str, arrangement: Arrangement =
 
     items = content.get("items")
     if arrangement.sort_by and isinstance(items, Sequence):
-        content = {**content, "items": sorted(items, key=lambda one: _key(_first(arrangement.sort_by, one)))}
+        by = [_first(arrangement.sort_by, one) for one in items]
+        if by and all(one is None for one in by):
+            raise ArgumentError(f"no item has the field {arrangement.sort_by}", argument="sort_by")
+        order = sorted(range(len(items)), key=lambda n: _key(by[n]))
+        content = {**content, "items": [items[n] for n in order]}
     if output.startswith(JSONPATH):
         return field_paths.filled(output.removeprefix(JSONPATH), content)
     if output.startswith(CUSTOM_COLUMNS):
@@ -50,10 +55,13 @@ def document(content: Mapping[str, Any], output: str, arrangement: Arrangement =
 
 
 def table(found: Table, width: int | None, output: str = "", arrangement: Arrangement = AS_IT_IS) -> str:
-    """The table, drawn, plain or as CSV; a column to sort by that it does not have is ignored."""
+    """The table, drawn, plain or as CSV; raises ArgumentError if it lacks the column to sort by."""
     names = [name.casefold() for name in found.columns]
     wanted = arrangement.sort_by.strip("{}.").casefold()
-    if wanted in names:
+    if wanted and wanted not in names:
+        message = f"expected one of {', '.join(found.columns)}, got {arrangement.sort_by}"
+        raise ArgumentError(message, argument="sort_by")
+    if wanted:
         order = sorted(range(len(found.rows)), key=lambda n: _key(found.rows[n][names.index(wanted)]))
         styles = [found.styles[n] for n in order] if found.styles else []
         found = msgspec.structs.replace(found, rows=[found.rows[n] for n in order], styles=styles)
